@@ -1,0 +1,433 @@
+//! Executing a sum tree: the general executor, for any tree over any formats.
+
+use alloc::vec::Vec;
+
+use crate::exact::Term;
+use crate::format::{Decoded, Format, RoundTo};
+use crate::tree::{
+    Added, Carry, Exponents, Fused, InputSubnormals, Model, ModelError, NanRule, NanSource, Node, Normalised,
+    Operand, Product, Propagation, Rule, ZeroTerms,
+};
+
+/// What a node of the tree evaluates to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Value {
+    /// Not a number.
+    Nan(Nan),
+    /// An infinity.
+    Infinite {
+        /// Its sign.
+        negative: bool,
+        /// Whether a product overflowed to it, as opposed to an operand being infinite.
+        overflowed: bool,
+    },
+    /// A number.
+    Finite(Number),
+}
+
+/// A finite value.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Number {
+    /// The number and its nominal exponent.
+    pub term: Term,
+    /// If it is zero: whether it is a sum that was not normalised.
+    pub is_open_sum: bool,
+}
+
+/// A NaN on its way to the result.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Nan {
+    /// Its sign.
+    pub negative: bool,
+    /// Its fraction field, in the format of d.
+    pub fraction: u64,
+    /// The operand it came from; `None` if an operation generated it.
+    pub source: Option<NanSource>,
+}
+
+const GENERATED: Nan = Nan { negative: false, fraction: 0, source: None };
+
+/// Runs a [`Model`] on dot-adds.
+///
+/// It keeps scratch space between calls: make one and use it for many dot-adds.
+#[derive(Clone, Debug)]
+pub struct Executor<'m> {
+    model: &'m Model,
+    values: Vec<Value>,
+    summands: Vec<Value>,
+    terms: Vec<Term>,
+}
+
+impl<'m> Executor<'m> {
+    /// Prepares a model for execution.
+    ///
+    /// # Errors
+    /// If the model [cannot be executed](Model::check).
+    pub fn new(model: &'m Model) -> Result<Executor<'m>, ModelError> {
+        model.check()?;
+        Ok(Executor { model, values: Vec::new(), summands: Vec::new(), terms: Vec::new() })
+    }
+
+    /// The model that is executed.
+    pub fn model(&self) -> &'m Model {
+        self.model
+    }
+
+    /// One dot-add d = f(c, a, b), on bit patterns.
+    ///
+    /// `a` and `b` hold K elements each, `sa` and `sb` K / block scales each (none where the
+    /// instruction has no scales).
+    ///
+    /// # Panics
+    /// If a slice is shorter than that.
+    pub fn dot_add(&mut self, a: &[u64], b: &[u64], c: u64, sa: &[u64], sb: &[u64]) -> u64 {
+        self.evaluate(a, b, c, sa, sb);
+        let root = self.values.last().expect("a checked model has a root");
+        match root {
+            Value::Nan(nan) => self.pack_nan(nan),
+            Value::Infinite { negative, .. } => self.model.d.pack(Decoded::Infinite { negative: *negative }),
+            Value::Finite(Number { term, .. }) => self.model.d.pack(decoded(term, &self.model.d)),
+        }
+    }
+
+    /// Evaluates every node; the values are in the order of [`Tree::nodes`](crate::tree::Tree::nodes).
+    pub fn evaluate(&mut self, a: &[u64], b: &[u64], c: u64, sa: &[u64], sb: &[u64]) -> &[Value] {
+        let model = self.model;
+        self.values.clear();
+        for node in &model.tree.nodes {
+            let value = match node {
+                Node::Product(k) => product(model, a[*k], b[*k]),
+                Node::Accumulator => read(&model.c, c, &model.d, NanSource::Accumulator),
+                Node::Zero => {
+                    Value::Finite(Number { term: Term::zero(false, i32::MIN / 4), is_open_sum: false })
+                }
+                Node::Scaled { child, block } => {
+                    let child = core::mem::replace(&mut self.values[*child], Value::Nan(GENERATED));
+                    scaled(model, child, sa[*block], sb[*block])
+                }
+                Node::Sum { children, rule } => {
+                    self.summands.clear();
+                    for &child in children {
+                        self.summands.push(self.values[child].clone());
+                    }
+                    sum(model, &model.tree.rules[*rule], &self.summands, &mut self.terms)
+                }
+            };
+            self.values.push(value);
+        }
+        &self.values
+    }
+
+    fn pack_nan(&self, nan: &Nan) -> u64 {
+        let d = &self.model.d;
+        match &self.model.nan {
+            NanRule::Canonical(bits) => *bits,
+            NanRule::Propagated(Propagation { generated, .. }) if nan.source.is_none() => *generated,
+            NanRule::Propagated(_) => d.pack(Decoded::Nan { negative: nan.negative, fraction: nan.fraction }),
+            NanRule::Unknown => d.pack(Decoded::Nan { negative: false, fraction: quiet_bit(d) }),
+        }
+    }
+}
+
+/// The top bit of the fraction field, which says "quiet" in IEEE formats.
+fn quiet_bit(format: &Format) -> u64 {
+    if format.fraction_bits == 0 { 0 } else { 1 << (format.fraction_bits - 1) }
+}
+
+/// A number that lies on the grid of a format, as its significand and exponent.
+fn decoded(term: &Term, format: &Format) -> Decoded {
+    // The root has been rounded: rounding again changes nothing and finds the fields.
+    RoundTo::nearest_even(*format).round(term)
+}
+
+fn read(operand: &Operand, bits: u64, d: &Format, source: NanSource) -> Value {
+    match operand.format.decode(bits) {
+        Decoded::Nan { negative, fraction } => Value::Nan(Nan {
+            negative,
+            fraction: d.nan_fraction(&operand.format, fraction),
+            source: Some(source),
+        }),
+        Decoded::Infinite { negative } => Value::Infinite { negative, overflowed: false },
+        Decoded::Finite { negative, significand, exponent } => {
+            let format = &operand.format;
+            let lsb = exponent - format.fraction_bits as i32;
+            let is_subnormal = significand >> format.fraction_bits == 0 && significand != 0;
+            let term = match operand.subnormals {
+                InputSubnormals::FlushedToPositiveZero if is_subnormal => Term::zero(false, exponent),
+                InputSubnormals::FlushedToSignedZero if is_subnormal => Term::zero(negative, exponent),
+                _ => Term::new(negative, significand as u128, lsb, exponent),
+            };
+            Value::Finite(Number { term, is_open_sum: false })
+        }
+    }
+}
+
+fn product(model: &Model, a: u64, b: u64) -> Value {
+    let a = read(&model.a, a, &model.d, NanSource::A);
+    let b = read(&model.b, b, &model.d, NanSource::B);
+    match (a, b) {
+        (Value::Finite(Number { term: a, .. }), Value::Finite(Number { term: b, .. })) => {
+            form_product(&model.product, &a, &b)
+        }
+        (Value::Nan(a), Value::Nan(b)) => Value::Nan(preferred(&model.nan, [a, b].into_iter())),
+        (Value::Nan(nan), _) | (_, Value::Nan(nan)) => Value::Nan(nan),
+        (Value::Infinite { negative: a, .. }, Value::Infinite { negative: b, .. }) => {
+            Value::Infinite { negative: a != b, overflowed: false }
+        }
+        (Value::Infinite { negative, .. }, Value::Finite(Number { term, .. }))
+        | (Value::Finite(Number { term, .. }), Value::Infinite { negative, .. }) => {
+            if term.is_zero() {
+                Value::Nan(GENERATED)
+            } else {
+                Value::Infinite { negative: negative != term.negative, overflowed: false }
+            }
+        }
+    }
+}
+
+fn form_product(rule: &Product, a: &Term, b: &Term) -> Value {
+    let (crate::exact::Magnitude::Small(x), crate::exact::Magnitude::Small(y)) = (&a.magnitude, &b.magnitude)
+    else {
+        unreachable!("operands have at most 53 significand bits");
+    };
+    let exact = Term::new(a.negative != b.negative, x * y, a.lsb + b.lsb, a.exponent + b.exponent);
+    match rule {
+        Product::Exact => finite(exact),
+        Product::Rounded(round) => match rounded(round, &exact) {
+            Value::Infinite { negative, .. } => Value::Infinite { negative, overflowed: true },
+            value => value,
+        },
+        Product::OverflowsAt { exponent }
+            if exact.leading_exponent().is_some_and(|leading| leading >= *exponent) =>
+        {
+            Value::Infinite { negative: exact.negative, overflowed: true }
+        }
+        Product::OverflowsAt { .. } => finite(exact),
+    }
+}
+
+fn finite(term: Term) -> Value {
+    Value::Finite(Number { term, is_open_sum: false })
+}
+
+/// Rounds to a format; the nominal exponent becomes the format's.
+fn rounded(round: &RoundTo, term: &Term) -> Value {
+    match round.round(term) {
+        Decoded::Finite { negative, significand, exponent } => {
+            let lsb = exponent - round.format.fraction_bits as i32;
+            finite(Term::new(negative, significand as u128, lsb, exponent))
+        }
+        Decoded::Infinite { negative } => Value::Infinite { negative, overflowed: false },
+        Decoded::Nan { .. } => unreachable!("rounding makes no NaN"),
+    }
+}
+
+fn scaled(model: &Model, value: Value, sa: u64, sb: u64) -> Value {
+    let format = &model.scale.as_ref().expect("a checked model with scaled nodes has scales").format;
+    let (
+        Decoded::Finite { significand: x, exponent: ex, .. },
+        Decoded::Finite { significand: y, exponent: ey, .. },
+    ) = (format.decode(sa), format.decode(sb))
+    else {
+        // A scale that is NaN makes the result NaN (MMA-Sim paper, section IV.C, "Scale factor").
+        return Value::Nan(GENERATED);
+    };
+    match value {
+        Value::Finite(Number { term, is_open_sum }) => {
+            let lsb = ex + ey - 2 * format.fraction_bits as i32;
+            Value::Finite(Number { term: term.scaled(x * y, lsb, ex + ey), is_open_sum })
+        }
+        Value::Infinite { .. } if x * y == 0 => Value::Nan(GENERATED),
+        value => value,
+    }
+}
+
+/// The NaN that goes first.
+fn preferred(rule: &NanRule, nans: impl Iterator<Item = Nan>) -> Nan {
+    let NanRule::Propagated(rule) = rule else {
+        return GENERATED;
+    };
+    let rank = |nan: &Nan| match nan.source {
+        None if rule.generated_first => 0,
+        None => 4,
+        Some(source) => 1 + rule.order.iter().position(|&s| s == source).unwrap_or(3),
+    };
+    // `min_by_key` takes the first of equals.
+    let chosen = if rule.later_first {
+        let mut best: Option<Nan> = None;
+        for nan in nans {
+            if best.is_none_or(|b| rank(&nan) <= rank(&b)) {
+                best = Some(nan);
+            }
+        }
+        best
+    } else {
+        nans.min_by_key(rank)
+    };
+    chosen.unwrap_or(GENERATED)
+}
+
+fn sum(model: &Model, rule: &Rule, summands: &[Value], terms: &mut Vec<Term>) -> Value {
+    if let Some(special) = special_sum(model, rule, summands) {
+        return special;
+    }
+    let numbers = summands.iter().map(|value| match value {
+        Value::Finite(number) => number,
+        _ => unreachable!("special values have been dealt with"),
+    });
+    let all_negative = numbers.clone().all(|number| number.term.negative);
+    let all_zero = numbers.clone().all(|number| number.term.is_zero());
+    let mut total = match &rule.added {
+        Added::Exact => match summands {
+            [Value::Finite(x), Value::Finite(y)] if matches!(rule.normalised, Normalised::To(_)) => {
+                Term::sum_for_rounding(&x.term, &y.term)
+            }
+            _ => {
+                terms.clear();
+                terms.extend(numbers.map(|number| number.term.clone()));
+                Term::sum(terms)
+            }
+        },
+        Added::Fused(fused) => fused_sum(fused, numbers, terms),
+    };
+    if total.is_zero() {
+        total.negative = if all_zero && all_negative {
+            rule.zero.negative_zeros_stay
+        } else {
+            rule.zero.cancellation_is_negative && !(all_zero && summands_positive(summands))
+        };
+    }
+    match &rule.normalised {
+        Normalised::No { exponent } => {
+            if let Some(exponent) = exponent {
+                total.exponent = *exponent;
+            }
+            Value::Finite(Number { term: total, is_open_sum: true })
+        }
+        Normalised::To(round) => {
+            let was_zero = total.is_zero();
+            match rounded(round, &total) {
+                Value::Finite(mut number) if number.term.is_zero() && !was_zero => {
+                    number.term.negative &= rule.zero.underflow_keeps_sign;
+                    Value::Finite(number)
+                }
+                value => value,
+            }
+        }
+    }
+}
+
+fn summands_positive(summands: &[Value]) -> bool {
+    summands.iter().all(|value| matches!(value, Value::Finite(number) if !number.term.negative))
+}
+
+/// The sum where a summand is NaN or infinite.
+fn special_sum(model: &Model, rule: &Rule, summands: &[Value]) -> Option<Value> {
+    let mut any_nan = false;
+    // Signs seen, first among infinite operands, then among overflowed products.
+    let mut seen = [[false; 2]; 2];
+    for value in summands {
+        match value {
+            Value::Nan(_) => any_nan = true,
+            Value::Infinite { negative, overflowed } => {
+                seen[(*overflowed && rule.infinite_operands_first) as usize][*negative as usize] = true;
+            }
+            Value::Finite(_) => {}
+        }
+    }
+    let deciding = if seen[0] == [false; 2] { seen[1] } else { seen[0] };
+    if any_nan {
+        let generated = (deciding == [true; 2]).then_some(GENERATED);
+        let nans = summands.iter().filter_map(|value| match value {
+            Value::Nan(nan) => Some(*nan),
+            _ => None,
+        });
+        let mut nan = preferred(&model.nan, nans.chain(generated));
+        if nan.source.is_some() {
+            if matches!(&model.nan, NanRule::Propagated(Propagation { quieted: true, .. })) {
+                nan.fraction |= quiet_bit(&model.d);
+            }
+            // What an operation hands on is a sum, whoever brought it there.
+            nan.source = Some(NanSource::Accumulator);
+        }
+        return Some(Value::Nan(nan));
+    }
+    match deciding {
+        [false, false] => None,
+        [true, true] => Some(Value::Nan(GENERATED)),
+        [_, negative] => {
+            let overflowed = seen[0] == [false; 2] && matches!(rule.normalised, Normalised::No { .. });
+            Some(Value::Infinite { negative, overflowed })
+        }
+    }
+}
+
+fn fused_sum<'v>(
+    fused: &Fused,
+    numbers: impl Iterator<Item = &'v Number> + Clone,
+    terms: &mut Vec<Term>,
+) -> Term {
+    let exponent_of = |number: &Number| match fused.exponents {
+        Exponents::Raw => number.term.exponent,
+        Exponents::Normalised => number.term.leading_exponent().unwrap_or(number.term.exponent),
+    };
+    let counts = |number: &&Number| match fused.zeros {
+        ZeroTerms::Counted => true,
+        ZeroTerms::SumsCounted => !number.term.is_zero() || number.is_open_sum,
+        ZeroTerms::Ignored => !number.term.is_zero(),
+    };
+    let largest = numbers.clone().filter(counts).map(exponent_of).max();
+    let Some(largest) = largest.max(fused.floor) else {
+        return Term::zero(false, numbers.map(|number| number.term.exponent).max().unwrap_or(0));
+    };
+    terms.clear();
+    for (position, number) in numbers.enumerate() {
+        let alignment = fused.alignment_of(position);
+        let rounding = match alignment.far {
+            Some(far) if exponent_of(number) < largest - far.distance => far.rounding,
+            _ => alignment.rounding,
+        };
+        terms.push(number.term.aligned(largest - alignment.fraction_bits as i32, rounding, largest));
+    }
+    let total = Term::sum(terms);
+    let total = match fused.carry {
+        Some(carry) => limited(total, carry, largest),
+        None => total,
+    };
+    Term { exponent: largest, ..total }
+}
+
+/// Applies a limit to the integer part of a fused sum.
+fn limited(total: Term, carry: Carry, largest: i32) -> Term {
+    let limit = largest + carry.bits as i32;
+    let fits = |term: &Term| match term.leading_exponent() {
+        None => true,
+        Some(leading) if leading < limit => true,
+        // −2^bits itself is in range.
+        Some(leading) => {
+            leading == limit
+                && term.negative
+                && Term::sum(&[term.clone(), Term::new(false, 1, limit, limit)]).is_zero()
+        }
+    };
+    if fits(&total) {
+        return total;
+    }
+    let quantum = total.lsb.min(limit - 1);
+    if carry.saturates {
+        return if total.negative {
+            Term::new(true, 1, limit, largest)
+        } else {
+            Term {
+                exponent: largest,
+                ..Term::sum(&[Term::new(false, 1, limit, largest), Term::new(true, 1, quantum, largest)])
+            }
+        };
+    }
+    // Subtract the multiple of 2^(bits + 1) that brings the sum into the range.
+    let half = Term::new(false, 1, limit, largest);
+    let moved = Term::sum(&[total.clone(), half]);
+    let mut multiple = moved.aligned(limit + 1, crate::Rounding::Down, largest);
+    multiple.negative = !multiple.negative;
+    Term { exponent: largest, ..Term::sum(&[total, multiple]) }
+}

@@ -1,0 +1,10 @@
+//! mmaprobe finds out what a matrix unit actually computes, bit for bit.
+//!
+//! Data flows one way: a [device] answers questions; inference turns answers into a sum tree; a
+//! parameter sheet states it with its evidence; validation compares it with the device.
+#![warn(missing_docs)]
+
+pub mod device;
+
+pub use mmaprobe_model as model;
+pub use mmaprobe_probes as probes;
