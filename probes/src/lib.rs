@@ -1,9 +1,19 @@
 //! What to ask a matrix unit.
 //!
 //! A question is a [`DotAdd`]: operands of one output element as bit patterns. Probes know formats
-//! and shapes (a [`Signature`]); they never know devices, and never answers.
+//! and shapes (a [`Signature`]); they never know devices, and never answers. Each file asks one kind
+//! of question.
 #![forbid(unsafe_code)]
 
+pub mod infinities;
+pub mod nans;
+pub mod order;
+pub mod place;
+pub mod precision;
 pub mod question;
+pub mod rounding;
+pub mod subnormals;
+pub mod zeros;
 
-pub use question::{DotAdd, Signature};
+pub use place::Dyadic;
+pub use question::{DotAdd, Probe, Signature, Summand};

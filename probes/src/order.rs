@@ -1,0 +1,78 @@
+//! In which order are the summands added?
+//!
+//! X and −X on two summands cancel where they meet. What was added to either of them before that
+//! is lost, if X is large enough; what comes later survives. So the *survivors* of every pair of
+//! summands tell which sums contain both (MMA-Sim paper, section III.C; FPRev, Xie et al. 2025).
+
+use crate::place::{self, Dyadic};
+use crate::question::{DotAdd, Signature, Summand};
+
+/// The question in words.
+pub const QUESTION: &str = "which summands are lost between X on one summand and -X on another?";
+/// Where the probe comes from.
+pub const SOURCE: &str = "MMA-Sim paper, section III.C; FPRev (Xie et al. 2025)";
+/// The probe's name.
+pub const NAME: &str = "order/masks";
+
+/// One question about a pair: X on `i`, −X on `j`, and small values on some of the others.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mask {
+    /// The summand that holds X.
+    pub i: Summand,
+    /// The summand that holds −X.
+    pub j: Summand,
+    /// The summands that hold small values, and the values.
+    pub small: Vec<(Summand, Dyadic)>,
+    /// The input.
+    pub question: DotAdd,
+}
+
+/// X and the smallest y for a signature: as far apart as every summand, and the result, can hold in
+/// normal numbers, but no further apart than 2^140, and around 1 where there is room.
+pub fn scales(signature: &Signature) -> (i32, i32) {
+    let (low, high) = place::reach(signature);
+    // The result has to hold y, and any sum on the way may be in its format: it has to hold 2·X.
+    let low = low.max(signature.d.min_exponent());
+    let high = high.min(signature.d.max_exponent() - 1);
+    let excess = (high - low - 140).max(0);
+    let middle = (high + low) / 2;
+    if excess == 0 { (high, low) } else { (middle + 70, middle - 70) }
+}
+
+/// How many small values of different weight one question can hold so that each can be told from
+/// the result, and X still towers over all by at least 2^70: 1 if there is room for one only.
+pub fn weights(signature: &Signature) -> usize {
+    let (x, y) = scales(signature);
+    let room = x - y - 70;
+    (room.max(1) as usize).min(signature.d.fraction_bits as usize).clamp(1, 10)
+}
+
+/// The questions for one pair: every other summand holds a small value in one of them.
+///
+/// `negative_x` swaps X and −X, `negative_y` makes the small values negative: a rounding that is not
+/// symmetric can turn a lost summand into a wrong sum under one choice of signs and not another.
+pub fn masks(
+    signature: &Signature,
+    (i, j): (Summand, Summand),
+    per_question: usize,
+    negative_x: bool,
+    negative_y: bool,
+) -> Vec<Mask> {
+    let (x, y) = scales(signature);
+    let others: Vec<Summand> = signature.summands().filter(|&s| s != i && s != j).collect();
+    let large = Dyadic { negative: negative_x, ..Dyadic::power(x) };
+    others
+        .chunks(per_question)
+        .filter_map(|chunk| {
+            let small: Vec<(Summand, Dyadic)> = chunk
+                .iter()
+                .enumerate()
+                .map(|(weight, &s)| (s, Dyadic { negative: negative_y, ..Dyadic::power(y + weight as i32) }))
+                .collect();
+            let mut values = small.clone();
+            values.extend([(i, large), (j, -large)]);
+            let question = place::question(signature, &values)?;
+            Some(Mask { i, j, small, question })
+        })
+        .collect()
+}

@@ -1,0 +1,228 @@
+//! Putting a chosen value on a chosen summand.
+//!
+//! The papers' inputs are written as values of summands; here they become operands. A value of c is
+//! one operand; the value of a product has to be split into two factors that their formats hold.
+
+use mmaprobe_model::format::{Decoded, Format, RoundTo};
+use mmaprobe_model::{Rounding, Term};
+
+use crate::question::{DotAdd, Signature, Summand};
+
+/// The number ±`significand` × 2^`exponent`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Dyadic {
+    /// The sign.
+    pub negative: bool,
+    /// An integer; 0 is allowed.
+    pub significand: u64,
+    /// The exponent of its lowest bit.
+    pub exponent: i32,
+}
+
+impl Dyadic {
+    /// 2^`exponent`.
+    pub const fn power(exponent: i32) -> Dyadic {
+        Dyadic { negative: false, significand: 1, exponent }
+    }
+
+    /// `significand` × 2^`exponent`.
+    pub const fn new(significand: u64, exponent: i32) -> Dyadic {
+        Dyadic { negative: false, significand, exponent }
+    }
+
+    /// The exponent of the leading bit, or `None` for zero.
+    pub const fn leading(self) -> Option<i32> {
+        match self.significand {
+            0 => None,
+            significand => Some(self.exponent + 63 - significand.leading_zeros() as i32),
+        }
+    }
+}
+
+impl std::ops::Neg for Dyadic {
+    type Output = Dyadic;
+
+    fn neg(self) -> Dyadic {
+        Dyadic { negative: !self.negative, ..self }
+    }
+}
+
+/// The bit pattern of a number in a format, if the format holds it exactly.
+pub fn exactly(format: &Format, number: Dyadic) -> Option<u64> {
+    let term = Term::new(number.negative, number.significand.into(), number.exponent, number.exponent);
+    let rounded = RoundTo { rounding: Rounding::TowardZero, ..RoundTo::nearest_even(*format) }.round(&term);
+    let Decoded::Finite { negative, significand, exponent } = rounded else {
+        return None;
+    };
+    let back = Term::new(negative, significand.into(), exponent - format.fraction_bits as i32, exponent);
+    let difference = Term::sum(&[Term { negative: !term.negative, ..term }, back]);
+    let bits = format.pack(rounded);
+    // A format without −0 turns it into +0, a format without zero has no zero.
+    let sign_is_held = format.decode(bits) == rounded && negative == number.negative;
+    (difference.is_zero() && sign_is_held).then_some(bits)
+}
+
+/// A question in which every product is +0·+0 and c is +0; block scales are 1.
+pub fn zeros(signature: &Signature) -> DotAdd {
+    let zero = |format: &Format| exactly(format, Dyadic::new(0, 0)).unwrap_or(0);
+    let one = |format: &Format| exactly(format, Dyadic::power(0)).unwrap_or(0);
+    let scale = signature.scale.map_or(0, |scale| one(&scale.format));
+    DotAdd {
+        a: vec![zero(&signature.a); signature.k],
+        b: vec![zero(&signature.b); signature.k],
+        c: zero(&signature.c),
+        sa: vec![scale; signature.scales()],
+        sb: vec![scale; signature.scales()],
+    }
+}
+
+/// Gives a summand a value. Returns whether the formats can hold it; if not, nothing changes.
+///
+/// The significand goes to A, or to B where only B holds it; the exponent is split so that both
+/// factors stay as far inside their normal range as they can.
+pub fn set(question: &mut DotAdd, signature: &Signature, summand: Summand, value: Dyadic) -> bool {
+    match summand {
+        Summand::C => match exactly(&signature.c, value) {
+            Some(bits) => {
+                question.c = bits;
+                true
+            }
+            None => false,
+        },
+        Summand::Product(k) => match factors(signature, value) {
+            Some((a, b)) => {
+                (question.a[k], question.b[k]) = (a, b);
+                true
+            }
+            None => false,
+        },
+    }
+}
+
+/// A question in which these summands have these values and all others are zero.
+pub fn question(signature: &Signature, values: &[(Summand, Dyadic)]) -> Option<DotAdd> {
+    let mut question = zeros(signature);
+    values.iter().all(|&(summand, value)| set(&mut question, signature, summand, value)).then_some(question)
+}
+
+/// A question in which this product's factors are these bit patterns and all else is zero.
+pub(crate) fn with_factors(signature: &Signature, k: usize, a: u64, b: u64) -> DotAdd {
+    let mut question = zeros(signature);
+    (question.a[k], question.b[k]) = (a, b);
+    question
+}
+
+/// Elements of which one is replaced.
+pub(crate) fn replaced(elements: &[u64], k: usize, with: u64) -> Vec<u64> {
+    let mut elements = elements.to_vec();
+    elements[k] = with;
+    elements
+}
+
+/// Factors a·b of a value, in the formats of A and B.
+fn factors(signature: &Signature, value: Dyadic) -> Option<(u64, u64)> {
+    let (a, b) = (&signature.a, &signature.b);
+    if value.significand == 0 {
+        let zero = exactly(a, Dyadic { negative: value.negative, significand: 0, exponent: 0 });
+        return Some((zero?, exactly(b, Dyadic::power(0))?));
+    }
+    let trailing = value.significand.trailing_zeros();
+    let value = Dyadic {
+        significand: value.significand >> trailing,
+        exponent: value.exponent + trailing as i32,
+        ..value
+    };
+    for divisor in [1, 3, 5, 7, 9, 11, 13, 15] {
+        if !value.significand.is_multiple_of(divisor) {
+            continue;
+        }
+        let quotient = value.significand / divisor;
+        for (x, y) in [(quotient, divisor), (divisor, quotient)] {
+            if let Some(pair) = split(a, b, x, y, value) {
+                return Some(pair);
+            }
+        }
+    }
+    None
+}
+
+/// The most balanced a = ±x·2^i and b = y·2^j with i + j = the value's exponent: both normal if
+/// possible, then one subnormal.
+fn split(a: &Format, b: &Format, x: u64, y: u64, value: Dyadic) -> Option<(u64, u64)> {
+    let width = |significand: u64| 63 - significand.leading_zeros() as i32;
+    let normal = |format: &Format, significand: u64| {
+        (format.min_exponent() - width(significand), format.max_exponent() - width(significand))
+    };
+    let (low_a, high_a) = normal(a, x);
+    let (low_b, high_b) = normal(b, y);
+    let total = value.exponent;
+    // Exponents of a for which both factors are normal.
+    let (low, high) = (low_a.max(total - high_b), high_a.min(total - low_b));
+    let middle = (low_a + high_a) / 2 + (total - (low_a + high_a) / 2 - (low_b + high_b) / 2) / 2;
+    let normal_choice = (low <= high).then(|| middle.clamp(low, high));
+    // Below the normal range, one factor is the smallest normal number and the other subnormal.
+    let candidates = [normal_choice, Some(total - low_b), Some(low_a), Some(total - high_b), Some(high_a)];
+    candidates.into_iter().flatten().find_map(|i| {
+        let factor_a = exactly(a, Dyadic { negative: value.negative, significand: x, exponent: i })?;
+        let factor_b = exactly(b, Dyadic::new(y, total - i))?;
+        Some((factor_a, factor_b))
+    })
+}
+
+/// The exponents of the powers of two that every summand can hold, with all factors normal:
+/// the smallest and the largest.
+pub fn reach(signature: &Signature) -> (i32, i32) {
+    let low = (signature.a.min_exponent() + signature.b.min_exponent()).max(signature.c.min_exponent());
+    let high = (signature.a.max_exponent() + signature.b.max_exponent()).min(signature.c.max_exponent());
+    (low, high)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use mmaprobe_model::format;
+
+    #[test]
+    fn values_arrive_as_asked() {
+        for factor in Format::ALL.into_iter().filter(|format| format.signed) {
+            let signature =
+                Signature { k: 2, a: factor, b: factor, c: format::FP64, d: format::FP64, scale: None };
+            let mut placed = 0;
+            for significand in [1u64, 3, 5, 7, 9, 15] {
+                for exponent in -400..400 {
+                    let value = -Dyadic::new(significand, exponent);
+                    let Some(question) = question(&signature, &[(Summand::Product(1), value)]) else {
+                        continue;
+                    };
+                    let (
+                        Decoded::Finite { significand: x, exponent: i, negative },
+                        Decoded::Finite { significand: y, exponent: j, .. },
+                    ) = (factor.decode(question.a[1]), factor.decode(question.b[1]))
+                    else {
+                        panic!("{factor}: factors of {value:?} are not finite")
+                    };
+                    let product = Term::new(
+                        !negative,
+                        u128::from(x) * u128::from(y),
+                        i + j - 2 * factor.fraction_bits as i32,
+                        0,
+                    );
+                    let expected =
+                        Term::new(value.negative, u128::from(value.significand), value.exponent, 0);
+                    assert!(Term::sum(&[product, expected]).is_zero(), "{factor}: {value:?}");
+                    placed += 1;
+                }
+            }
+            assert!(placed >= 12, "{factor}: only {placed} values could be placed");
+        }
+    }
+
+    #[test]
+    fn what_a_format_lacks_is_refused() {
+        assert_eq!(exactly(&format::E4M3FNUZ, -Dyadic::new(0, 0)), None);
+        assert_eq!(exactly(&format::E2M1, Dyadic::new(5, 0)), None);
+        assert_eq!(exactly(&format::UE8M0, Dyadic::new(0, 0)), None);
+        assert_eq!(exactly(&format::E4M3, Dyadic::new(15, 5)), None);
+        assert_eq!(exactly(&format::E4M3, Dyadic::new(14, 5)), Some(0x7E));
+    }
+}
