@@ -1,0 +1,331 @@
+//! The matrix and fused multiply-add instructions of x86-64 processors.
+//!
+//! A [`Unit`] is one such instruction, executed as itself by inline assembly. It exists only if CPUID
+//! reports it and the operating system lets it be used; [`Processor::detect`] says why the others
+//! are absent. On other architectures all of them are.
+//!
+//! ```
+//! use mmaprobe_kernels::cpu::{Mode, Problems, Processor};
+//!
+//! let processor = Processor::detect();
+//! for (name, reason) in &processor.absent {
+//!     println!("no {name}: {reason}");
+//! }
+//! if let Some(fma) = processor.unit("vfmadd231ps") {
+//!     let [a, b, c] = [2.0f32, 3.0, 4.0].map(f32::to_le_bytes);
+//!     let mut d = [0; 4];
+//!     fma.run(Problems { count: 1, a: &a, b: &b, c: &c }, &mut d, Mode::Default);
+//!     assert_eq!(f32::from_le_bytes(d), 10.0);
+//! }
+//! ```
+
+use mmaprobe_model::Format;
+use mmaprobe_model::format::{BF16, FP16, FP32, FP64};
+
+#[cfg(target_arch = "x86_64")]
+mod features;
+#[cfg(target_arch = "x86_64")]
+mod tile;
+#[cfg(target_arch = "x86_64")]
+mod vector;
+
+/// What an instruction computes with: D (m×n) = A (m×k) · B (k×n) + C (m×n).
+///
+/// Lanes of a vector instruction are independent problems with m = n = 1.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Shape {
+    /// The instruction's mnemonic.
+    pub name: &'static str,
+    /// Rows of A and of D.
+    pub m: usize,
+    /// Columns of B and of D.
+    pub n: usize,
+    /// Columns of A, rows of B.
+    pub k: usize,
+    /// Format of A and of B.
+    pub factors: Format,
+    /// Format of C and of D.
+    pub accumulator: Format,
+}
+
+/// AMX-BF16.
+static TDPBF16PS: Shape = tile("tdpbf16ps", BF16);
+/// AMX-FP16.
+static TDPFP16PS: Shape = tile("tdpfp16ps", FP16);
+/// AVX512-BF16.
+static VDPBF16PS: Shape = lane("vdpbf16ps", 2, BF16, FP32);
+/// FMA or AVX512F.
+static VFMADD231PS: Shape = lane("vfmadd231ps", 1, FP32, FP32);
+/// FMA or AVX512F.
+static VFMADD231PD: Shape = lane("vfmadd231pd", 1, FP64, FP64);
+/// AVX512-FP16.
+static VFMADD231PH: Shape = lane("vfmadd231ph", 1, FP16, FP16);
+
+const fn tile(name: &'static str, factors: Format) -> Shape {
+    Shape { name, m: 16, n: 16, k: 32, factors, accumulator: FP32 }
+}
+
+const fn lane(name: &'static str, k: usize, factors: Format, accumulator: Format) -> Shape {
+    Shape { name, m: 1, n: 1, k, factors, accumulator }
+}
+
+impl Shape {
+    /// Every instruction that a processor can have here, matrix units first.
+    pub fn all() -> [&'static Shape; 6] {
+        [&TDPBF16PS, &TDPFP16PS, &VDPBF16PS, &VFMADD231PS, &VFMADD231PD, &VFMADD231PH]
+    }
+}
+
+/// What MXCSR holds while an instruction executes; exceptions are always masked.
+///
+/// Whether an instruction obeys it is for inference to find out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Mode {
+    /// The value after reset: round to nearest even, neither FTZ nor DAZ.
+    Default,
+    /// RC = 01: round toward −∞.
+    RoundDown,
+    /// RC = 10: round toward +∞.
+    RoundUp,
+    /// RC = 11: round toward zero.
+    RoundTowardZero,
+    /// FTZ.
+    FlushToZero,
+    /// DAZ.
+    DenormalsAreZero,
+}
+
+impl Mode {
+    /// The default, then everything that differs from it in one field.
+    pub const ALL: [Mode; 6] = [
+        Mode::Default,
+        Mode::RoundDown,
+        Mode::RoundUp,
+        Mode::RoundTowardZero,
+        Mode::FlushToZero,
+        Mode::DenormalsAreZero,
+    ];
+
+    /// The register's value.
+    pub const fn mxcsr(self) -> u32 {
+        const RESET: u32 = 0x1F80;
+        match self {
+            Mode::Default => RESET,
+            Mode::RoundDown => RESET | 1 << 13,
+            Mode::RoundUp => RESET | 2 << 13,
+            Mode::RoundTowardZero => RESET | 3 << 13,
+            Mode::FlushToZero => RESET | 1 << 15,
+            Mode::DenormalsAreZero => RESET | 1 << 6,
+        }
+    }
+
+    /// What an instruction's name gets appended in this mode: `rz` in `vfmadd231ps.rz`. The default
+    /// has none.
+    pub const fn suffix(self) -> Option<&'static str> {
+        match self {
+            Mode::Default => None,
+            Mode::RoundDown => Some("rd"),
+            Mode::RoundUp => Some("ru"),
+            Mode::RoundTowardZero => Some("rz"),
+            Mode::FlushToZero => Some("ftz"),
+            Mode::DenormalsAreZero => Some("daz"),
+        }
+    }
+
+    /// The mode in words.
+    pub const fn words(self) -> &'static str {
+        match self {
+            Mode::Default => "MXCSR as after reset",
+            Mode::RoundDown => "MXCSR rounds down",
+            Mode::RoundUp => "MXCSR rounds up",
+            Mode::RoundTowardZero => "MXCSR rounds toward zero",
+            Mode::FlushToZero => "MXCSR flushes subnormal results to zero (FTZ)",
+            Mode::DenormalsAreZero => "MXCSR takes subnormal operands for zero (DAZ)",
+        }
+    }
+}
+
+/// Independent problems: each array holds all of them one after another, A row by row, B column by
+/// column, C row by row, elements little-endian.
+#[derive(Clone, Copy, Debug)]
+pub struct Problems<'a> {
+    /// Number of problems.
+    pub count: usize,
+    /// A of all problems.
+    pub a: &'a [u8],
+    /// B of all problems.
+    pub b: &'a [u8],
+    /// C of all problems.
+    pub c: &'a [u8],
+}
+
+/// Runs all problems with the given MXCSR and writes D.
+///
+/// # Safety
+/// The instruction must be present, and the arrays must have the lengths that its shape demands.
+type Kernel = unsafe fn(Problems<'_>, &mut [u8], u32);
+
+/// An instruction that this processor has.
+#[derive(Clone, Copy, Debug)]
+pub struct Unit {
+    shape: &'static Shape,
+    registers: &'static str,
+    kernel: Kernel,
+}
+
+impl Unit {
+    /// The instruction and its shape.
+    pub fn shape(&self) -> &'static Shape {
+        self.shape
+    }
+
+    /// The registers it is executed on: `zmm`, `ymm` or `tmm`.
+    pub fn registers(&self) -> &'static str {
+        self.registers
+    }
+
+    /// Computes D = A·B + C for each problem, D row by row. MXCSR is the same before and after, its
+    /// sticky flags included.
+    ///
+    /// # Panics
+    /// If an array's length is not that of `count` problems.
+    pub fn run(&self, problems: Problems<'_>, d: &mut [u8], mode: Mode) {
+        let Shape { m, n, k, factors, accumulator, .. } = *self.shape;
+        let lengths = [problems.a.len(), problems.b.len(), problems.c.len(), d.len()];
+        let elements = [m * k, n * k, m * n, m * n];
+        let formats = [factors, factors, accumulator, accumulator];
+        for ((length, elements), format) in lengths.into_iter().zip(elements).zip(formats) {
+            assert_eq!(Some(length), problems.count.checked_mul(elements * format.bytes), "array length");
+        }
+        // SAFETY: a `Unit` is only made once detection has found its instruction, and its fields are
+        // out of reach; the lengths have just been checked.
+        unsafe { (self.kernel)(problems, d, mode.mxcsr()) }
+    }
+}
+
+/// The processor that this program runs on.
+#[derive(Clone, Debug)]
+pub struct Processor {
+    /// CPUID's brand string, or the architecture where there is no CPUID.
+    pub brand: String,
+    /// What else identifies it, in the order to print: vendor, family, model, stepping, microcode.
+    pub properties: Vec<(&'static str, String)>,
+    /// The instructions it has, in the order of [`Shape::all`].
+    pub units: Vec<Unit>,
+    /// The instructions it lacks, with the reason.
+    pub absent: Vec<(&'static str, String)>,
+}
+
+impl Processor {
+    /// Asks the processor, and the operating system where it has a say.
+    ///
+    /// On Linux this requests permission for AMX tile data, for the whole process.
+    #[cfg(target_arch = "x86_64")]
+    pub fn detect() -> Processor {
+        let features = features::Features::read();
+        // SAFETY: the features are those of this processor.
+        let (units, absent) = unsafe { offered(&features) };
+        Processor { brand: features::brand(), properties: features::properties(), units, absent }
+    }
+
+    /// Reports that nothing is present: these are x86-64 instructions.
+    #[cfg(not(target_arch = "x86_64"))]
+    pub fn detect() -> Processor {
+        let reason = format!("an x86-64 instruction; this is {}", std::env::consts::ARCH);
+        Processor {
+            brand: std::env::consts::ARCH.to_owned(),
+            properties: Vec::new(),
+            units: Vec::new(),
+            absent: Shape::all().map(|shape| (shape.name, reason.clone())).to_vec(),
+        }
+    }
+
+    /// The instruction of that name, if present.
+    pub fn unit(&self, name: &str) -> Option<&Unit> {
+        self.units.iter().find(|unit| unit.shape.name == name)
+    }
+}
+
+/// The instructions that come with `features`, and those that do not with the reason.
+///
+/// # Safety
+/// The processor must have these features: the units rely on it.
+#[cfg(target_arch = "x86_64")]
+unsafe fn offered(features: &features::Features) -> (Vec<Unit>, Vec<(&'static str, String)>) {
+    use features::{AMX_BF16, AMX_FP16, AVX512_BF16, AVX512_FP16, AVX512F, FMA, Need};
+
+    let candidates: [(&Shape, &[Need], &str, Kernel); 8] = [
+        (&TDPBF16PS, &AMX_BF16, "tmm", tile::tdpbf16ps),
+        (&TDPFP16PS, &AMX_FP16, "tmm", tile::tdpfp16ps),
+        (&VDPBF16PS, &AVX512_BF16, "zmm", vector::vdpbf16ps_zmm),
+        (&VFMADD231PS, &AVX512F, "zmm", vector::vfmadd231ps_zmm),
+        (&VFMADD231PS, &FMA, "ymm", vector::vfmadd231ps_ymm),
+        (&VFMADD231PD, &AVX512F, "zmm", vector::vfmadd231pd_zmm),
+        (&VFMADD231PD, &FMA, "ymm", vector::vfmadd231pd_ymm),
+        (&VFMADD231PH, &AVX512_FP16, "zmm", vector::vfmadd231ph_zmm),
+    ];
+    let (mut units, mut absent) = (Vec::<Unit>::new(), Vec::new());
+    for shape in Shape::all() {
+        let mut reasons = Vec::new();
+        let unit = candidates.iter().filter(|candidate| candidate.0 == shape).find_map(
+            |&(_, needs, registers, kernel)| match features.unmet(needs) {
+                None => Some(Unit { shape, registers, kernel }),
+                Some(reason) => {
+                    reasons.push(reason);
+                    None
+                }
+            },
+        );
+        match unit {
+            Some(unit) => units.push(unit),
+            None => absent.push((shape.name, reasons.join("; "))),
+        }
+    }
+    (units, absent)
+}
+
+#[cfg(all(test, target_arch = "x86_64"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn without_avx512_fma_uses_256_bits_and_agrees() {
+        let real = features::Features::read();
+        // SAFETY: fewer features than the processor's.
+        let (units, absent) = unsafe { offered(&real.without_avx512()) };
+        let Some(narrow) = units.iter().find(|unit| unit.shape.name == "vfmadd231ps") else {
+            eprintln!("NOT RUN: this processor has no FMA");
+            return;
+        };
+        assert_eq!(narrow.registers, "ymm");
+        assert!(absent.contains(&("vdpbf16ps", "CPUID.7.1:EAX[5] AVX512-BF16 not reported".to_owned())));
+        let processor = Processor::detect();
+        for name in ["vfmadd231ps", "vfmadd231pd"] {
+            let [wide, narrow] = [&processor.units, &units]
+                .map(|units| *units.iter().find(|unit| unit.shape.name == name).unwrap());
+            eprintln!("{name}: {} against {}", wide.registers, narrow.registers);
+            for count in [0, 1, 3, 4, 5, 7, 8, 9, 100] {
+                let bytes = |seed: u8| -> Vec<u8> {
+                    (0..count * wide.shape.accumulator.bytes)
+                        .map(|i| (i as u8).wrapping_mul(37).wrapping_add(seed))
+                        .collect()
+                };
+                let (a, b, c) = (bytes(1), bytes(2), bytes(3));
+                let problems = Problems { count, a: &a, b: &b, c: &c };
+                let mut results = [vec![0; c.len()], vec![0; c.len()]];
+                for mode in Mode::ALL {
+                    wide.run(problems, &mut results[0], mode);
+                    narrow.run(problems, &mut results[1], mode);
+                    assert_eq!(results[0], results[1], "{name} {mode:?} {count}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn mode_values_are_those_of_the_manual() {
+        // Intel SDM volume 1, figure 10-3.
+        let values = Mode::ALL.map(Mode::mxcsr);
+        assert_eq!(values, [0x1F80, 0x3F80, 0x5F80, 0x7F80, 0x9F80, 0x1FC0]);
+    }
+}

@@ -1,0 +1,7 @@
+//! How real matrix units are asked: the instructions, their register layouts, and whether they are
+//! there at all.
+//!
+//! Everything vendor-specific is in this crate. It knows bit patterns and shapes; it neither asks
+//! questions of its own nor judges answers.
+
+pub mod cpu;
