@@ -3,11 +3,16 @@
 //! Everything above sees a device through [`Device::run`] alone: bit patterns in, bit patterns out,
 //! or a typed error.
 
+pub mod exec;
+
+mod description;
+
 use std::time::Duration;
 
 use mmaprobe_model::Format;
 use mmaprobe_model::tree::Scale;
 use mmaprobe_probes::Signature;
+use serde::{Deserialize, Serialize};
 
 /// A matrix unit, real or virtual.
 pub trait Device: Sync {
@@ -25,10 +30,37 @@ pub trait Device: Sync {
     /// # Errors
     /// If the device fails, or gives no answer that could be one.
     fn run(&self, instruction: &Instruction, batch: &Batch) -> Result<Vec<u8>, DeviceError>;
+
+    /// Ends the session. Answers count as evidence only after this: some misbehaviour, such as a
+    /// last payload that is too long, shows nowhere else.
+    ///
+    /// # Errors
+    /// If the device turns out to have failed after all.
+    fn finish(&self) -> Result<(), DeviceError> {
+        Ok(())
+    }
+}
+
+impl<D: Device + ?Sized> Device for Box<D> {
+    fn identity(&self) -> &Identity {
+        (**self).identity()
+    }
+
+    fn instructions(&self) -> &[Instruction] {
+        (**self).instructions()
+    }
+
+    fn run(&self, instruction: &Instruction, batch: &Batch) -> Result<Vec<u8>, DeviceError> {
+        (**self).run(instruction, batch)
+    }
+
+    fn finish(&self) -> Result<(), DeviceError> {
+        (**self).finish()
+    }
 }
 
 /// Who a device is.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Identity {
     /// What was given as `--device`, or a name in its place.
     pub name: String,
@@ -43,7 +75,8 @@ pub struct Identity {
 }
 
 /// Where answers come from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Provenance {
     /// Real hardware, or an external device, answering now.
     Measured,
@@ -150,6 +183,13 @@ impl Batch {
             sa: vec![0; count * bytes.sa],
             sb: vec![0; count * bytes.sb],
         }
+    }
+
+    /// Whether the arrays have the lengths that `count` problems of the instruction take.
+    pub fn fits(&self, instruction: &Instruction) -> bool {
+        let bytes = instruction.bytes();
+        let each = [bytes.a, bytes.b, bytes.c, bytes.sa, bytes.sb];
+        self.arrays().iter().zip(each).all(|(array, each)| Some(array.len()) == each.checked_mul(self.count))
     }
 
     /// The five arrays in the order in which they are sent.
