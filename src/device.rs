@@ -4,6 +4,8 @@
 //! or a typed error.
 
 pub mod exec;
+pub mod record;
+pub mod replay;
 
 mod description;
 
@@ -279,6 +281,9 @@ pub enum Fault {
         /// The time limit.
         limit: Duration,
     },
+    /// A recording cannot be written or read.
+    #[error("recording {0}")]
+    Recording(String),
     /// A recording has no answer to this question.
     #[error("{0}")]
     NotRecorded(String),
