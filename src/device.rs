@@ -4,12 +4,18 @@
 //! or a typed error.
 
 pub mod cpu;
+pub mod exec;
+pub mod record;
+pub mod replay;
+
+mod description;
 
 use std::time::Duration;
 
 use mmaprobe_model::Format;
 use mmaprobe_model::tree::Scale;
 use mmaprobe_probes::Signature;
+use serde::{Deserialize, Serialize};
 
 /// A matrix unit, real or virtual.
 pub trait Device: Sync {
@@ -27,10 +33,37 @@ pub trait Device: Sync {
     /// # Errors
     /// If the device fails, or gives no answer that could be one.
     fn run(&self, instruction: &Instruction, batch: &Batch) -> Result<Vec<u8>, DeviceError>;
+
+    /// Ends the session. Answers count as evidence only after this: some misbehaviour, such as a
+    /// last payload that is too long, shows nowhere else.
+    ///
+    /// # Errors
+    /// If the device turns out to have failed after all.
+    fn finish(&self) -> Result<(), DeviceError> {
+        Ok(())
+    }
+}
+
+impl<D: Device + ?Sized> Device for Box<D> {
+    fn identity(&self) -> &Identity {
+        (**self).identity()
+    }
+
+    fn instructions(&self) -> &[Instruction] {
+        (**self).instructions()
+    }
+
+    fn run(&self, instruction: &Instruction, batch: &Batch) -> Result<Vec<u8>, DeviceError> {
+        (**self).run(instruction, batch)
+    }
+
+    fn finish(&self) -> Result<(), DeviceError> {
+        (**self).finish()
+    }
 }
 
 /// Who a device is.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Identity {
     /// What was given as `--device`, or a name in its place.
     pub name: String,
@@ -45,7 +78,8 @@ pub struct Identity {
 }
 
 /// Where answers come from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Provenance {
     /// Real hardware, or an external device, answering now.
     Measured,
@@ -154,6 +188,13 @@ impl Batch {
         }
     }
 
+    /// Whether the arrays have the lengths that `count` problems of the instruction take.
+    pub fn fits(&self, instruction: &Instruction) -> bool {
+        let bytes = instruction.bytes();
+        let each = [bytes.a, bytes.b, bytes.c, bytes.sa, bytes.sb];
+        self.arrays().iter().zip(each).all(|(array, each)| Some(array.len()) == each.checked_mul(self.count))
+    }
+
     /// The five arrays in the order in which they are sent.
     pub fn arrays(&self) -> [&[u8]; 5] {
         [&self.a, &self.b, &self.c, &self.sa, &self.sb]
@@ -241,6 +282,9 @@ pub enum Fault {
         /// The time limit.
         limit: Duration,
     },
+    /// A recording cannot be written or read.
+    #[error("recording {0}")]
+    Recording(String),
     /// A recording has no answer to this question.
     #[error("{0}")]
     NotRecorded(String),
