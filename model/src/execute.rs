@@ -43,9 +43,11 @@ pub struct Nan {
     pub fraction: u64,
     /// The operand it came from; `None` if an operation generated it.
     pub source: Option<NanSource>,
+    /// Whether products overflowed to infinities of both signs, and no operand had a part in it.
+    pub overflowed: bool,
 }
 
-const GENERATED: Nan = Nan { negative: false, fraction: 0, source: None };
+const GENERATED: Nan = Nan { negative: false, fraction: 0, source: None, overflowed: false };
 
 /// Runs a [`Model`] on dot-adds.
 ///
@@ -146,6 +148,7 @@ fn read(operand: &Operand, bits: u64, d: &Format, source: NanSource) -> Value {
             negative,
             fraction: d.nan_fraction(&operand.format, fraction),
             source: Some(source),
+            overflowed: false,
         }),
         Decoded::Infinite { negative } => Value::Infinite { negative, overflowed: false },
         Decoded::Finite { negative, significand, exponent } => {
@@ -324,18 +327,27 @@ fn summands_positive(summands: &[Value]) -> bool {
 /// The sum where a summand is NaN or infinite.
 fn special_sum(model: &Model, rule: &Rule, summands: &[Value]) -> Option<Value> {
     let mut any_nan = false;
-    // Signs seen, first among infinite operands, then among overflowed products.
-    let mut seen = [[false; 2]; 2];
+    let mut overflowed_nan = false;
+    // Signs seen among infinite operands, and among overflowed products.
+    let mut operands = [false; 2];
+    let mut products = [false; 2];
     for value in summands {
         match value {
+            Value::Nan(nan) if nan.overflowed && rule.infinite_operands_first => overflowed_nan = true,
             Value::Nan(_) => any_nan = true,
-            Value::Infinite { negative, overflowed } => {
-                seen[(*overflowed && rule.infinite_operands_first) as usize][*negative as usize] = true;
-            }
+            Value::Infinite { negative, overflowed: true } => products[*negative as usize] = true,
+            Value::Infinite { negative, overflowed: false } => operands[*negative as usize] = true,
             Value::Finite(_) => {}
         }
     }
-    let deciding = if seen[0] == [false; 2] { seen[1] } else { seen[0] };
+    let no_operand = operands == [false; 2];
+    let deciding = if no_operand {
+        if overflowed_nan { [true; 2] } else { products }
+    } else if rule.infinite_operands_first {
+        operands
+    } else {
+        [operands[0] || products[0], operands[1] || products[1]]
+    };
     if any_nan {
         let generated = (deciding == [true; 2]).then_some(GENERATED);
         let nans = summands.iter().filter_map(|value| match value {
@@ -352,13 +364,12 @@ fn special_sum(model: &Model, rule: &Rule, summands: &[Value]) -> Option<Value> 
         }
         return Some(Value::Nan(nan));
     }
+    // What is rounded is an operand of whatever follows.
+    let overflowed = no_operand && matches!(rule.normalised, Normalised::No { .. });
     match deciding {
         [false, false] => None,
-        [true, true] => Some(Value::Nan(GENERATED)),
-        [_, negative] => {
-            let overflowed = seen[0] == [false; 2] && matches!(rule.normalised, Normalised::No { .. });
-            Some(Value::Infinite { negative, overflowed })
-        }
+        [true, true] => Some(Value::Nan(Nan { overflowed, ..GENERATED })),
+        [_, negative] => Some(Value::Infinite { negative, overflowed }),
     }
 }
 
