@@ -221,7 +221,8 @@ fn rounded(round: &RoundTo, term: &Term) -> Value {
             finite(Term::new(negative, significand as u128, lsb, exponent))
         }
         Decoded::Infinite { negative } => Value::Infinite { negative, overflowed: false },
-        Decoded::Nan { .. } => unreachable!("rounding makes no NaN"),
+        // What overflows in a format without infinity.
+        Decoded::Nan { .. } => Value::Nan(GENERATED),
     }
 }
 
