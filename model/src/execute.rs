@@ -104,8 +104,9 @@ impl<'m> Executor<'m> {
                     Value::Finite(Number { term: Term::zero(false, i32::MIN / 4), is_open_sum: false })
                 }
                 Node::Scaled { child, block } => {
-                    let child = core::mem::replace(&mut self.values[*child], Value::Nan(GENERATED));
-                    scaled(model, child, sa[*block], sb[*block])
+                    let format = &model.scale.expect("a checked model with scaled nodes has scales").format;
+                    let scaled_once = scaled(&self.values[*child], format.decode(sa[*block]), format);
+                    scaled(&scaled_once, format.decode(sb[*block]), format)
                 }
                 Node::Sum { children, rule } => {
                     self.summands.clear();
@@ -226,23 +227,32 @@ fn rounded(round: &RoundTo, term: &Term) -> Value {
     }
 }
 
-fn scaled(model: &Model, value: Value, sa: u64, sb: u64) -> Value {
-    let format = &model.scale.as_ref().expect("a checked model with scaled nodes has scales").format;
-    let (
-        Decoded::Finite { significand: x, exponent: ex, .. },
-        Decoded::Finite { significand: y, exponent: ey, .. },
-    ) = (format.decode(sa), format.decode(sb))
-    else {
+/// A value times a scale.
+fn scaled(value: &Value, scale: Decoded, format: &Format) -> Value {
+    match (value, scale) {
         // A scale that is NaN makes the result NaN (MMA-Sim paper, section IV.C, "Scale factor").
-        return Value::Nan(GENERATED);
-    };
-    match value {
-        Value::Finite(Number { term, is_open_sum }) => {
-            let lsb = ex + ey - 2 * format.fraction_bits as i32;
-            Value::Finite(Number { term: term.scaled(x * y, lsb, ex + ey), is_open_sum })
+        (_, Decoded::Nan { .. }) => Value::Nan(GENERATED),
+        (Value::Nan(nan), _) => Value::Nan(*nan),
+        (
+            Value::Finite(Number { term, is_open_sum }),
+            Decoded::Finite { negative, significand, exponent },
+        ) => {
+            let mut term = term.scaled(significand, exponent - format.fraction_bits as i32, exponent);
+            term.negative ^= negative;
+            Value::Finite(Number { term, is_open_sum: *is_open_sum })
         }
-        Value::Infinite { .. } if x * y == 0 => Value::Nan(GENERATED),
-        value => value,
+        (Value::Infinite { .. }, Decoded::Finite { significand: 0, .. }) => Value::Nan(GENERATED),
+        (
+            Value::Infinite { negative: sign, overflowed },
+            Decoded::Finite { negative, .. } | Decoded::Infinite { negative },
+        ) => Value::Infinite { negative: sign ^ negative, overflowed: *overflowed },
+        (Value::Finite(Number { term, .. }), Decoded::Infinite { negative }) => {
+            if term.is_zero() {
+                Value::Nan(GENERATED)
+            } else {
+                Value::Infinite { negative: term.negative ^ negative, overflowed: false }
+            }
+        }
     }
 }
 
