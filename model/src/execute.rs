@@ -403,8 +403,10 @@ fn fused_sum<'v>(
         return Term::zero(false, numbers.map(|number| number.term.exponent).max().unwrap_or(0));
     };
     terms.clear();
+    let mut finest = 0;
     for (position, number) in numbers.enumerate() {
         let alignment = fused.alignment_of(position);
+        finest = finest.max(alignment.fraction_bits);
         let rounding = match alignment.far {
             Some(far) if exponent_of(number) < largest - far.distance => far.rounding,
             _ => alignment.rounding,
@@ -413,14 +415,14 @@ fn fused_sum<'v>(
     }
     let total = Term::sum(terms);
     let total = match fused.carry {
-        Some(carry) => limited(total, carry, largest),
+        Some(carry) => limited(total, carry, largest, largest - finest as i32),
         None => total,
     };
     Term { exponent: largest, ..total }
 }
 
-/// Applies a limit to the integer part of a fused sum.
-fn limited(total: Term, carry: Carry, largest: i32) -> Term {
+/// Applies a limit to the integer part of a fused sum, which counts in units of 2^`quantum`.
+fn limited(total: Term, carry: Carry, largest: i32, quantum: i32) -> Term {
     let limit = largest + carry.bits as i32;
     let fits = |term: &Term| match term.leading_exponent() {
         None => true,
@@ -435,7 +437,6 @@ fn limited(total: Term, carry: Carry, largest: i32) -> Term {
     if fits(&total) {
         return total;
     }
-    let quantum = total.lsb.min(limit - 1);
     if carry.saturates {
         return if total.negative {
             Term::new(true, 1, limit, largest)

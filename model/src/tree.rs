@@ -253,8 +253,8 @@ pub enum ZeroTerms {
 pub struct Carry {
     /// Bits before the binary point.
     pub bits: u32,
-    /// Whether the largest or smallest number is delivered beyond the limit; otherwise the sum wraps
-    /// as a two's complement number does.
+    /// Whether the largest or smallest number is delivered beyond the limit, the largest having as many
+    /// fraction bits as the summand with most; otherwise the sum wraps as a two's complement number does.
     pub saturates: bool,
 }
 

@@ -2,6 +2,7 @@
 //! and the papers. Of the model it uses type definitions and bit patterns only, never its arithmetic.
 #![allow(dead_code, reason = "each test crate uses a part")]
 
+pub mod evaluator;
 pub mod inputs;
 pub mod paper;
 pub mod rational;
