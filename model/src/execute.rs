@@ -6,7 +6,7 @@ use crate::exact::Term;
 use crate::format::{Decoded, Format, RoundTo};
 use crate::tree::{
     Added, Carry, Exponents, Fused, InputSubnormals, Model, ModelError, NanRule, NanSource, Node, Normalised,
-    Operand, Product, Propagation, Rule, ZeroTerms,
+    Operand, Product, Rule, ZeroTerms,
 };
 
 /// What a node of the tree evaluates to.
@@ -125,7 +125,6 @@ impl<'m> Executor<'m> {
         let d = &self.model.d;
         match &self.model.nan {
             NanRule::Canonical(bits) => *bits,
-            NanRule::Propagated(Propagation { generated, .. }) if nan.source.is_none() => *generated,
             NanRule::Propagated(_) => d.pack(Decoded::Nan { negative: nan.negative, fraction: nan.fraction }),
             NanRule::Unknown => d.pack(Decoded::Nan { negative: false, fraction: quiet_bit(d) }),
         }
@@ -335,6 +334,21 @@ fn summands_positive(summands: &[Value]) -> bool {
     summands.iter().all(|value| matches!(value, Value::Finite(number) if !number.term.negative))
 }
 
+/// A NaN that leaves a sum. Whoever brought it there, to what follows it is an earlier sum, with the
+/// pattern that it has.
+fn handed_on(model: &Model, nan: Nan) -> Nan {
+    let NanRule::Propagated(rule) = &model.nan else {
+        return Nan { overflowed: false, ..nan };
+    };
+    let (negative, fraction) = match (nan.source, model.d.decode(rule.generated)) {
+        (Some(_), _) if rule.quieted => (nan.negative, nan.fraction | quiet_bit(&model.d)),
+        (Some(_), _) => (nan.negative, nan.fraction),
+        (None, Decoded::Nan { negative, fraction }) => (negative, fraction),
+        (None, _) => (false, quiet_bit(&model.d)),
+    };
+    Nan { negative, fraction, source: Some(NanSource::Accumulator), overflowed: false }
+}
+
 /// The sum where a summand is NaN or infinite.
 fn special_sum(model: &Model, rule: &Rule, summands: &[Value]) -> Option<Value> {
     let mut any_nan = false;
@@ -365,21 +379,14 @@ fn special_sum(model: &Model, rule: &Rule, summands: &[Value]) -> Option<Value> 
             Value::Nan(nan) => Some(*nan),
             _ => None,
         });
-        let mut nan = preferred(&model.nan, nans.chain(generated));
-        if nan.source.is_some() {
-            if matches!(&model.nan, NanRule::Propagated(Propagation { quieted: true, .. })) {
-                nan.fraction |= quiet_bit(&model.d);
-            }
-            // What an operation hands on is a sum, whoever brought it there.
-            nan.source = Some(NanSource::Accumulator);
-        }
+        let nan = handed_on(model, preferred(&model.nan, nans.chain(generated)));
         return Some(Value::Nan(nan));
     }
     // What is rounded is an operand of whatever follows.
     let overflowed = no_operand && matches!(rule.normalised, Normalised::No { .. });
     match deciding {
         [false, false] => None,
-        [true, true] => Some(Value::Nan(Nan { overflowed, ..GENERATED })),
+        [true, true] => Some(Value::Nan(Nan { overflowed, ..handed_on(model, GENERATED) })),
         [_, negative] => Some(Value::Infinite { negative, overflowed }),
     }
 }
