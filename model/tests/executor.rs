@@ -7,8 +7,9 @@ use common::paper::{self, Fda, Mode};
 use common::rational::{is_encoded, number, round};
 use common::spec::{Read, Spec};
 use common::{cases, on_two_threads, trees};
+use mmaprobe_model::execute::Value;
 use mmaprobe_model::format::{self, Format, RoundTo};
-use mmaprobe_model::tree::Model;
+use mmaprobe_model::tree::{Model, ModelError, NanRule, NanSource, Node, Product, Propagation};
 use mmaprobe_model::{Executor, Rounding};
 use num_traits::Zero;
 use rand::SeedableRng;
@@ -226,4 +227,99 @@ fn classes(a: u64, b: u64) -> f64 {
         if x.is_finite() && x != 0.0 { x.signum() } else { x }
     };
     class(a) * class(b)
+}
+
+/// Which NaN operand becomes the result, along a chain of two operations.
+#[test]
+fn nans_are_handed_on() {
+    use NanSource::{A, Accumulator, B};
+    const QUIET: u64 = 0x40_0000;
+    const GENERATED: u64 = 0xffc0_0000;
+    let [one, zero, infinity] = [1.0f32, 0.0, f32::INFINITY].map(|x| u64::from(x.to_bits()));
+    let nan = |payload: u64| 0x7f80_0000 | payload;
+    let run = |rule: Propagation, a: [u64; 2], b: [u64; 2], c: u64| {
+        let chain = Model::chain_of_fma(format::FP32, format::FP32, 2);
+        let model = Model { nan: NanRule::Propagated(rule), ..chain };
+        Executor::new(&model).unwrap().dot_add(&a, &b, c, &[], &[])
+    };
+    let factors_first = Propagation {
+        generated: GENERATED,
+        order: [A, B, Accumulator],
+        later_first: false,
+        quieted: true,
+        generated_first: false,
+    };
+    let sum_first = Propagation { order: [Accumulator, B, A], ..factors_first };
+    let raw = Propagation { quieted: false, ..factors_first };
+
+    assert_eq!(run(factors_first, [one; 2], [one; 2], nan(1)), nan(1) | QUIET);
+    assert_eq!(run(raw, [one; 2], [one; 2], nan(1)), nan(1));
+    assert_eq!(run(factors_first, [nan(2), one], [nan(3), one], nan(1)), nan(2) | QUIET);
+    assert_eq!(run(sum_first, [nan(2), one], [nan(3), one], nan(1)), nan(1) | QUIET);
+    assert_eq!(run(sum_first, [nan(2), one], [nan(3), one], one), nan(3) | QUIET);
+    // What the first operation hands on is the accumulator of the second.
+    assert_eq!(run(factors_first, [nan(2), one], [one, nan(3)], one), nan(3) | QUIET);
+    assert_eq!(run(sum_first, [nan(2), one], [one, nan(3)], one), nan(2) | QUIET);
+    // So is a NaN that it generated.
+    assert_eq!(run(factors_first, [zero, one], [infinity, one], one), GENERATED);
+    assert_eq!(run(factors_first, [zero, one], [infinity, nan(3)], one), nan(3) | QUIET);
+    assert_eq!(run(sum_first, [zero, one], [infinity, nan(3)], one), GENERATED);
+    assert_eq!(run(sum_first, [infinity, one], [one, nan(3)], infinity | 1 << 31), GENERATED);
+    // Within an operation, a generated NaN has a place of its own.
+    assert_eq!(run(sum_first, [zero, one], [infinity, one], nan(1)), nan(1) | QUIET);
+    let generated_first = Propagation { generated_first: true, ..sum_first };
+    assert_eq!(run(generated_first, [zero, one], [infinity, one], nan(1)), GENERATED);
+}
+
+#[test]
+fn models_that_cannot_be_executed() {
+    let check = |change: fn(&mut Model)| {
+        let mut model = Model::chain_of_fma(format::FP32, format::FP32, 2);
+        change(&mut model);
+        model.check()
+    };
+    assert_eq!(check(|_| {}), Ok(()));
+    assert_eq!(check(|model| model.tree.nodes.clear()), Err(ModelError::Empty));
+    assert_eq!(check(|model| model.k = 1), Err(ModelError::NoSuchProduct { node: 3 }));
+    assert_eq!(check(|model| model.k = 3), Err(ModelError::NotATree));
+    assert_eq!(check(|model| model.tree.rules.clear()), Err(ModelError::NoSuchRule { node: 2 }));
+    assert_eq!(check(|model| model.d = format::FP16), Err(ModelError::RootNotRounded));
+    assert_eq!(
+        check(|model| model.tree.nodes[2] = Node::Sum { children: vec![0, 2], rule: 0 }),
+        Err(ModelError::Order { node: 2 })
+    );
+    assert_eq!(
+        check(|model| model.tree.nodes[2] = Node::Sum { children: vec![], rule: 0 }),
+        Err(ModelError::EmptySum { node: 2 })
+    );
+    assert_eq!(
+        check(|model| model.tree.rules[0].round_to().unwrap().fraction_bits = 24),
+        Err(ModelError::FractionBits { rule: 0 })
+    );
+    assert_eq!(
+        check(|model| {
+            let round = RoundTo { fraction_bits: 11, ..RoundTo::nearest_even(format::FP16) };
+            model.product = Product::Rounded(round);
+        }),
+        Err(ModelError::ProductFractionBits)
+    );
+}
+
+/// Evaluating keeps the value of every node, a scaled node's child too.
+#[test]
+fn every_node_has_its_value() {
+    let model = trees::scaled_fda([format::E4M3, format::E4M3], 32, 25);
+    let mut executor = Executor::new(&model).unwrap();
+    let ones = [0x38; 32];
+    let values = executor.evaluate(&ones, &ones, 0, &[127], &[128]);
+    for (node, value) in model.tree.nodes.iter().zip(values) {
+        let Value::Finite(number) = value else { panic!("{node:?}: {value:?}") };
+        let expected = match node {
+            Node::Product(_) => 0,
+            Node::Scaled { .. } => 1,
+            Node::Sum { .. } => 6,
+            _ => continue,
+        };
+        assert_eq!(number.term.leading_exponent(), Some(expected), "{node:?}");
+    }
 }
