@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 
-use crate::exact::Term;
+use crate::exact::{Magnitude, Term};
 use crate::format::{Decoded, Format, RoundTo};
 use crate::tree::{
     Added, Carry, Exponents, Fused, InputSubnormals, Model, ModelError, NanRule, NanSource, Node, Normalised,
@@ -56,7 +56,6 @@ const GENERATED: Nan = Nan { negative: false, fraction: 0, source: None, overflo
 pub struct Executor<'m> {
     model: &'m Model,
     values: Vec<Value>,
-    summands: Vec<Value>,
     terms: Vec<Term>,
 }
 
@@ -67,7 +66,7 @@ impl<'m> Executor<'m> {
     /// If the model [cannot be executed](Model::check).
     pub fn new(model: &'m Model) -> Result<Executor<'m>, ModelError> {
         model.check()?;
-        Ok(Executor { model, values: Vec::new(), summands: Vec::new(), terms: Vec::new() })
+        Ok(Executor { model, values: Vec::new(), terms: Vec::new() })
     }
 
     /// The model that is executed.
@@ -88,7 +87,13 @@ impl<'m> Executor<'m> {
         match root {
             Value::Nan(nan) => self.pack_nan(nan),
             Value::Infinite { negative, .. } => self.model.d.pack(Decoded::Infinite { negative: *negative }),
-            Value::Finite(Number { term, .. }) => self.model.d.pack(decoded(term, &self.model.d)),
+            Value::Finite(Number { term, .. }) => {
+                let Magnitude::Small(significand) = term.magnitude else {
+                    unreachable!("a checked model's root is rounded to the format of d");
+                };
+                let (negative, significand) = (term.negative, significand as u64);
+                self.model.d.pack(Decoded::Finite { negative, significand, exponent: term.exponent })
+            }
         }
     }
 
@@ -109,11 +114,9 @@ impl<'m> Executor<'m> {
                     scaled(&scaled_once, format.decode(sb[*block]), format)
                 }
                 Node::Sum { children, rule } => {
-                    self.summands.clear();
-                    for &child in children {
-                        self.summands.push(self.values[child].clone());
-                    }
-                    sum(model, &model.tree.rules[*rule], &self.summands, &mut self.terms)
+                    let values = &self.values;
+                    let summands = children.iter().map(|&child| &values[child]);
+                    sum(model, &model.tree.rules[*rule], summands, &mut self.terms)
                 }
             };
             self.values.push(value);
@@ -134,12 +137,6 @@ impl<'m> Executor<'m> {
 /// The top bit of the fraction field, which says "quiet" in IEEE formats.
 fn quiet_bit(format: &Format) -> u64 {
     if format.fraction_bits == 0 { 0 } else { 1 << (format.fraction_bits - 1) }
-}
-
-/// A number that lies on the grid of a format, as its significand and exponent.
-fn decoded(term: &Term, format: &Format) -> Decoded {
-    // The root has been rounded: rounding again changes nothing and finds the fields.
-    RoundTo::nearest_even(*format).round(term)
 }
 
 fn read(operand: &Operand, bits: u64, d: &Format, source: NanSource) -> Value {
@@ -189,8 +186,7 @@ fn product(model: &Model, a: u64, b: u64) -> Value {
 }
 
 fn form_product(rule: &Product, a: &Term, b: &Term) -> Value {
-    let (crate::exact::Magnitude::Small(x), crate::exact::Magnitude::Small(y)) = (&a.magnitude, &b.magnitude)
-    else {
+    let (Magnitude::Small(x), Magnitude::Small(y)) = (&a.magnitude, &b.magnitude) else {
         unreachable!("operands have at most 53 significand bits");
     };
     let exact = Term::new(a.negative != b.negative, x * y, a.lsb + b.lsb, a.exponent + b.exponent);
@@ -280,34 +276,40 @@ fn preferred(rule: &NanRule, nans: impl Iterator<Item = Nan>) -> Nan {
     chosen.unwrap_or(GENERATED)
 }
 
-fn sum(model: &Model, rule: &Rule, summands: &[Value], terms: &mut Vec<Term>) -> Value {
-    if let Some(special) = special_sum(model, rule, summands) {
-        return special;
+fn sum<'v>(
+    model: &Model,
+    rule: &Rule,
+    summands: impl Iterator<Item = &'v Value> + Clone,
+    terms: &mut Vec<Term>,
+) -> Value {
+    if summands.clone().any(|value| !matches!(value, Value::Finite(_))) {
+        return special_sum(model, rule, summands);
     }
-    let numbers = summands.iter().map(|value| match value {
+    let numbers = summands.map(|value| match value {
         Value::Finite(number) => number,
         _ => unreachable!("special values have been dealt with"),
     });
-    let all_negative = numbers.clone().all(|number| number.term.negative);
-    let all_zero = numbers.clone().all(|number| number.term.is_zero());
     let mut total = match &rule.added {
-        Added::Exact => match summands {
-            [Value::Finite(x), Value::Finite(y)] if matches!(rule.normalised, Normalised::To(_)) => {
-                Term::sum_for_rounding(&x.term, &y.term)
+        Added::Exact => {
+            let mut two = numbers.clone().map(|number| &number.term);
+            match (two.next(), two.next(), two.next()) {
+                (Some(x), Some(y), None) if matches!(rule.normalised, Normalised::To(_)) => {
+                    Term::sum_for_rounding(x, y)
+                }
+                _ => Term::sum(numbers.clone().map(|number| &number.term)),
             }
-            _ => {
-                terms.clear();
-                terms.extend(numbers.map(|number| number.term.clone()));
-                Term::sum(terms)
-            }
-        },
-        Added::Fused(fused) => fused_sum(fused, numbers, terms),
+        }
+        Added::Fused(fused) => fused_sum(fused, numbers.clone(), terms),
     };
     if total.is_zero() {
-        total.negative = if all_zero && all_negative {
-            rule.zero.negative_zeros_stay
-        } else {
-            rule.zero.cancellation_is_negative && !(all_zero && summands_positive(summands))
+        let all_zero = numbers.clone().all(|number| number.term.is_zero());
+        let mut negative = numbers.map(|number| number.term.negative);
+        total.negative = match (all_zero, negative.next()) {
+            // All zeros have the sign of the first.
+            (true, Some(first)) if negative.all(|other| other == first) => {
+                first && rule.zero.negative_zeros_stay
+            }
+            _ => rule.zero.cancellation_is_negative,
         };
     }
     match &rule.normalised {
@@ -330,10 +332,6 @@ fn sum(model: &Model, rule: &Rule, summands: &[Value], terms: &mut Vec<Term>) ->
     }
 }
 
-fn summands_positive(summands: &[Value]) -> bool {
-    summands.iter().all(|value| matches!(value, Value::Finite(number) if !number.term.negative))
-}
-
 /// A NaN that leaves a sum. Whoever brought it there, to what follows it is an earlier sum, with the
 /// pattern that it has.
 fn handed_on(model: &Model, nan: Nan) -> Nan {
@@ -350,13 +348,13 @@ fn handed_on(model: &Model, nan: Nan) -> Nan {
 }
 
 /// The sum where a summand is NaN or infinite.
-fn special_sum(model: &Model, rule: &Rule, summands: &[Value]) -> Option<Value> {
+fn special_sum<'v>(model: &Model, rule: &Rule, summands: impl Iterator<Item = &'v Value> + Clone) -> Value {
     let mut any_nan = false;
     let mut overflowed_nan = false;
     // Signs seen among infinite operands, and among overflowed products.
     let mut operands = [false; 2];
     let mut products = [false; 2];
-    for value in summands {
+    for value in summands.clone() {
         match value {
             Value::Nan(nan) if nan.overflowed && rule.infinite_operands_first => overflowed_nan = true,
             Value::Nan(_) => any_nan = true,
@@ -375,19 +373,18 @@ fn special_sum(model: &Model, rule: &Rule, summands: &[Value]) -> Option<Value> 
     };
     if any_nan {
         let generated = (deciding == [true; 2]).then_some(GENERATED);
-        let nans = summands.iter().filter_map(|value| match value {
+        let nans = summands.filter_map(|value| match value {
             Value::Nan(nan) => Some(*nan),
             _ => None,
         });
         let nan = handed_on(model, preferred(&model.nan, nans.chain(generated)));
-        return Some(Value::Nan(nan));
+        return Value::Nan(nan);
     }
     // What is rounded is an operand of whatever follows.
     let overflowed = no_operand && matches!(rule.normalised, Normalised::No { .. });
     match deciding {
-        [false, false] => None,
-        [true, true] => Some(Value::Nan(Nan { overflowed, ..handed_on(model, GENERATED) })),
-        [_, negative] => Some(Value::Infinite { negative, overflowed }),
+        [true, true] => Value::Nan(Nan { overflowed, ..handed_on(model, GENERATED) }),
+        [_, negative] => Value::Infinite { negative, overflowed },
     }
 }
 
@@ -409,20 +406,30 @@ fn fused_sum<'v>(
     let Some(largest) = largest.max(fused.floor) else {
         return Term::zero(false, numbers.map(|number| number.term.exponent).max().unwrap_or(0));
     };
-    terms.clear();
-    let mut finest = 0;
-    for (position, number) in numbers.enumerate() {
+    let finest =
+        numbers.clone().enumerate().map(|(position, _)| fused.alignment_of(position).fraction_bits).max();
+    let unit = largest - finest.unwrap_or(0) as i32;
+    let aligned = numbers.enumerate().map(|(position, number)| {
         let alignment = fused.alignment_of(position);
-        finest = finest.max(alignment.fraction_bits);
         let rounding = match alignment.far {
             Some(far) if exponent_of(number) < largest - far.distance => far.rounding,
             _ => alignment.rounding,
         };
-        terms.push(number.term.aligned(largest - alignment.fraction_bits as i32, rounding, largest));
-    }
-    let total = Term::sum(terms);
+        (&number.term, largest - alignment.fraction_bits as i32, rounding)
+    });
+    // Nearly always a fixed-point sum of 128 bits is enough. (2^7 summands of 120 bits fit.)
+    let fixed = aligned.clone().try_fold((0i128, 0), |(sum, count), (term, quantum, rounding)| {
+        (count < 128).then_some((sum + term.fixed(quantum, rounding, unit)?, count + 1))
+    });
+    let total = if let Some((sum, _)) = fixed {
+        Term::new(sum < 0, sum.unsigned_abs(), unit, largest)
+    } else {
+        terms.clear();
+        terms.extend(aligned.map(|(term, quantum, rounding)| term.aligned(quantum, rounding, largest)));
+        Term::sum(&*terms)
+    };
     let total = match fused.carry {
-        Some(carry) => limited(total, carry, largest, largest - finest as i32),
+        Some(carry) => limited(total, carry, largest, unit),
         None => total,
     };
     Term { exponent: largest, ..total }
@@ -438,7 +445,7 @@ fn limited(total: Term, carry: Carry, largest: i32, quantum: i32) -> Term {
         Some(leading) => {
             leading == limit
                 && term.negative
-                && Term::sum(&[term.clone(), Term::new(false, 1, limit, limit)]).is_zero()
+                && Term::sum([term, &Term::new(false, 1, limit, limit)]).is_zero()
         }
     };
     if fits(&total) {
@@ -456,8 +463,8 @@ fn limited(total: Term, carry: Carry, largest: i32, quantum: i32) -> Term {
     }
     // Subtract the multiple of 2^(bits + 1) that brings the sum into the range.
     let half = Term::new(false, 1, limit, largest);
-    let moved = Term::sum(&[total.clone(), half]);
+    let moved = Term::sum([&total, &half]);
     let mut multiple = moved.aligned(limit + 1, crate::Rounding::Down, largest);
     multiple.negative = !multiple.negative;
-    Term { exponent: largest, ..Term::sum(&[total, multiple]) }
+    Term { exponent: largest, ..Term::sum([&total, &multiple]) }
 }
