@@ -104,7 +104,7 @@ impl<'m> Executor<'m> {
         for node in &model.tree.nodes {
             let value = match node {
                 Node::Product(k) => product(model, a[*k], b[*k]),
-                Node::Accumulator => read(&model.c, c, &model.d, NanSource::Accumulator),
+                Node::Accumulator => accumulator(model, c),
                 Node::Zero => {
                     Value::Finite(Number { term: Term::zero(false, i32::MIN / 4), is_open_sum: false })
                 }
@@ -139,57 +139,69 @@ fn quiet_bit(format: &Format) -> u64 {
     if format.fraction_bits == 0 { 0 } else { 1 << (format.fraction_bits - 1) }
 }
 
-fn read(operand: &Operand, bits: u64, d: &Format, source: NanSource) -> Value {
+/// An element as the operand's rules have it read.
+#[inline]
+fn element(operand: &Operand, bits: u64) -> Decoded {
     match operand.format.decode(bits) {
-        Decoded::Nan { negative, fraction } => Value::Nan(Nan {
-            negative,
-            fraction: d.nan_fraction(&operand.format, fraction),
-            source: Some(source),
-            overflowed: false,
-        }),
+        Decoded::Finite { negative, significand, exponent }
+            if operand.subnormals != InputSubnormals::Kept
+                && significand >> operand.format.fraction_bits == 0
+                && significand != 0 =>
+        {
+            let negative = negative && operand.subnormals == InputSubnormals::FlushedToSignedZero;
+            Decoded::Finite { negative, significand: 0, exponent }
+        }
+        decoded => decoded,
+    }
+}
+
+fn accumulator(model: &Model, c: u64) -> Value {
+    let format = &model.c.format;
+    match element(&model.c, c) {
+        Decoded::Nan { negative, fraction } => {
+            Value::Nan(operand_nan(model, format, negative, fraction, NanSource::Accumulator))
+        }
         Decoded::Infinite { negative } => Value::Infinite { negative, overflowed: false },
         Decoded::Finite { negative, significand, exponent } => {
-            let format = &operand.format;
             let lsb = exponent - format.fraction_bits as i32;
-            let is_subnormal = significand >> format.fraction_bits == 0 && significand != 0;
-            let term = match operand.subnormals {
-                InputSubnormals::FlushedToPositiveZero if is_subnormal => Term::zero(false, exponent),
-                InputSubnormals::FlushedToSignedZero if is_subnormal => Term::zero(negative, exponent),
-                _ => Term::new(negative, significand as u128, lsb, exponent),
-            };
-            Value::Finite(Number { term, is_open_sum: false })
+            finite(Term::new(negative, significand as u128, lsb, exponent))
         }
     }
+}
+
+fn operand_nan(model: &Model, format: &Format, negative: bool, fraction: u64, source: NanSource) -> Nan {
+    let fraction = model.d.nan_fraction(format, fraction);
+    Nan { negative, fraction, source: Some(source), overflowed: false }
 }
 
 fn product(model: &Model, a: u64, b: u64) -> Value {
-    let a = read(&model.a, a, &model.d, NanSource::A);
-    let b = read(&model.b, b, &model.d, NanSource::B);
-    match (a, b) {
-        (Value::Finite(Number { term: a, .. }), Value::Finite(Number { term: b, .. })) => {
-            form_product(&model.product, &a, &b)
+    use Decoded::{Finite, Infinite, Nan};
+    let formats = (&model.a.format, &model.b.format);
+    let a_nan = |negative, fraction| operand_nan(model, formats.0, negative, fraction, NanSource::A);
+    let b_nan = |negative, fraction| operand_nan(model, formats.1, negative, fraction, NanSource::B);
+    match (element(&model.a, a), element(&model.b, b)) {
+        (
+            Finite { negative: na, significand: x, exponent: ea },
+            Finite { negative: nb, significand: y, exponent: eb },
+        ) => {
+            let lsb = ea + eb - (formats.0.fraction_bits + formats.1.fraction_bits) as i32;
+            form_product(&model.product, Term::new(na != nb, x as u128 * y as u128, lsb, ea + eb))
         }
-        (Value::Nan(a), Value::Nan(b)) => Value::Nan(preferred(&model.nan, [a, b].into_iter())),
-        (Value::Nan(nan), _) | (_, Value::Nan(nan)) => Value::Nan(nan),
-        (Value::Infinite { negative: a, .. }, Value::Infinite { negative: b, .. }) => {
+        (Nan { negative: na, fraction: x }, Nan { negative: nb, fraction: y }) => {
+            Value::Nan(preferred(&model.nan, [a_nan(na, x), b_nan(nb, y)].into_iter()))
+        }
+        (Nan { negative, fraction }, _) => Value::Nan(a_nan(negative, fraction)),
+        (_, Nan { negative, fraction }) => Value::Nan(b_nan(negative, fraction)),
+        (Infinite { .. }, Finite { significand: 0, .. })
+        | (Finite { significand: 0, .. }, Infinite { .. }) => Value::Nan(GENERATED),
+        (Infinite { negative: a }, Infinite { negative: b } | Finite { negative: b, .. })
+        | (Finite { negative: a, .. }, Infinite { negative: b }) => {
             Value::Infinite { negative: a != b, overflowed: false }
-        }
-        (Value::Infinite { negative, .. }, Value::Finite(Number { term, .. }))
-        | (Value::Finite(Number { term, .. }), Value::Infinite { negative, .. }) => {
-            if term.is_zero() {
-                Value::Nan(GENERATED)
-            } else {
-                Value::Infinite { negative: negative != term.negative, overflowed: false }
-            }
         }
     }
 }
 
-fn form_product(rule: &Product, a: &Term, b: &Term) -> Value {
-    let (Magnitude::Small(x), Magnitude::Small(y)) = (&a.magnitude, &b.magnitude) else {
-        unreachable!("operands have at most 53 significand bits");
-    };
-    let exact = Term::new(a.negative != b.negative, x * y, a.lsb + b.lsb, a.exponent + b.exponent);
+fn form_product(rule: &Product, exact: Term) -> Value {
     match rule {
         Product::Exact => finite(exact),
         Product::Rounded(round) => match rounded(round, &exact) {
