@@ -148,24 +148,53 @@ impl Term {
         Term { negative: self.negative, magnitude, lsb: quantum, exponent }
     }
 
+    /// The number [aligned](Term::aligned), as a signed multiple of 2^`unit`, if that has at most 120 bits.
+    /// `unit` is at most `quantum`.
+    #[inline]
+    pub fn fixed(&self, quantum: i32, rounding: Rounding, unit: i32) -> Option<i128> {
+        let Magnitude::Small(magnitude) = self.magnitude else {
+            return None;
+        };
+        let (multiple, lsb) = if self.lsb >= quantum {
+            (magnitude, self.lsb)
+        } else {
+            let shift = (quantum - self.lsb) as u32;
+            (rounding.shift_right(self.negative, magnitude, false, shift), quantum)
+        };
+        let shift = (lsb - unit) as u32;
+        if multiple == 0 {
+            return Some(0);
+        }
+        if shift + (128 - multiple.leading_zeros()) > 120 {
+            return None;
+        }
+        let multiple = (multiple << shift) as i128;
+        Some(if self.negative { -multiple } else { multiple })
+    }
+
     /// The exact sum. Its nominal exponent is the largest among the summands'; a sum of zero is +0.
     ///
     /// An empty sum is +0 with nominal exponent 0.
-    pub fn sum(terms: &[Term]) -> Term {
-        let exponent = terms.iter().map(|term| term.exponent).max().unwrap_or(0);
+    pub fn sum<'t>(terms: impl IntoIterator<Item = &'t Term, IntoIter: Clone>) -> Term {
+        let terms = terms.into_iter();
+        let mut exponent = None;
         let mut lowest = i32::MAX;
         let mut highest = i32::MIN;
-        for term in terms {
+        let mut count = 0usize;
+        for term in terms.clone() {
+            count += 1;
+            exponent = exponent.max(Some(term.exponent));
             if let Some(leading) = term.leading_exponent() {
                 lowest = lowest.min(term.lsb);
                 highest = highest.max(leading);
             }
         }
+        let exponent = exponent.unwrap_or(0);
         if highest == i32::MIN {
             return Term::zero(false, exponent);
         }
         // Carries: n summands need at most log2(n) more bits, and the sign one.
-        let bits = highest - lowest + 2 + (usize::BITS - terms.len().leading_zeros()) as i32;
+        let bits = highest - lowest + 2 + (usize::BITS - count.leading_zeros()) as i32;
         if bits < 128 {
             let mut total = 0i128;
             for term in terms {
@@ -191,10 +220,10 @@ impl Term {
         let (large, small) = match (x.leading_exponent(), y.leading_exponent()) {
             (Some(ex), Some(ey)) if ex >= ey => (x, y),
             (Some(_), Some(_)) => (y, x),
-            _ => return Term::sum(&[x.clone(), y.clone()]),
+            _ => return Term::sum([x, y]),
         };
         let (Magnitude::Small(_), Some(leading)) = (&large.magnitude, large.leading_exponent()) else {
-            return Term::sum(&[x.clone(), y.clone()]);
+            return Term::sum([x, y]);
         };
         // A rounding looks at 64 fraction bits and the one after: multiples of 2^(leading − 67),
         // one binade lower after a cancellation of the leading bit.
@@ -202,9 +231,9 @@ impl Term {
         match small.leading_exponent() {
             Some(e) if e < beyond => {
                 let stand_in = Term::new(small.negative, 1, beyond, small.exponent);
-                Term::sum(&[large.clone(), stand_in])
+                Term::sum([large, &stand_in])
             }
-            _ => Term::sum(&[large.clone(), small.clone()]),
+            _ => Term::sum([large, small]),
         }
     }
 }
@@ -245,7 +274,7 @@ fn shift_right_large(limbs: &[u64], shift: usize, negative: bool, rounding: Roun
         .map(|index| {
             let at = |i: usize| limbs.get(i).copied().unwrap_or(0);
             let low = at(index + shift / 64) >> (shift % 64);
-            let high = if shift % 64 == 0 { 0 } else { at(index + shift / 64 + 1) << (64 - shift % 64) };
+            let high = at(index + shift / 64 + 1) << 1 << (63 - shift % 64);
             low | high
         })
         .collect();
@@ -257,7 +286,7 @@ fn shift_right_large(limbs: &[u64], shift: usize, negative: bool, rounding: Roun
 }
 
 /// The exact sum in two's complement limbs.
-fn wide_sum(terms: &[Term], lowest: i32, bits: usize, exponent: i32) -> Term {
+fn wide_sum<'t>(terms: impl Iterator<Item = &'t Term>, lowest: i32, bits: usize, exponent: i32) -> Term {
     let mut total = vec![0u64; bits / 64 + 2];
     for term in terms {
         let small;
@@ -270,33 +299,29 @@ fn wide_sum(terms: &[Term], lowest: i32, bits: usize, exponent: i32) -> Term {
             Magnitude::Large(limbs) => limbs,
         };
         let shift = (term.lsb - lowest) as usize;
-        let (first, bit) = (shift / 64, shift % 64);
-        let mut carry = 0u64;
+        let bit = shift % 64;
+        let mut carry = false;
         let mut spill = 0u64;
-        for index in first..total.len() {
-            let limb = limbs.get(index - first).copied().unwrap_or(0);
+        let aligned = limbs.iter().copied().chain(core::iter::repeat(0));
+        for (partial, limb) in total[shift / 64..].iter_mut().zip(aligned) {
             let aligned = limb << bit | spill;
-            spill = if bit == 0 { 0 } else { limb >> (64 - bit) };
-            let (partial, carried) = if term.negative {
-                let (partial, one) = total[index].overflowing_sub(aligned);
-                let (partial, two) = partial.overflowing_sub(carry);
-                (partial, one || two)
+            spill = limb >> 1 >> (63 - bit);
+            let (one, two);
+            if term.negative {
+                (*partial, one) = partial.overflowing_sub(aligned);
+                (*partial, two) = partial.overflowing_sub(carry as u64);
             } else {
-                let (partial, one) = total[index].overflowing_add(aligned);
-                let (partial, two) = partial.overflowing_add(carry);
-                (partial, one || two)
-            };
-            total[index] = partial;
-            carry = carried as u64;
+                (*partial, one) = partial.overflowing_add(aligned);
+                (*partial, two) = partial.overflowing_add(carry as u64);
+            }
+            carry = one || two;
         }
     }
     let negative = total[total.len() - 1] >> 63 == 1;
     if negative {
         let mut carry = true;
         for limb in &mut total {
-            let (negated, carried) = (!*limb).overflowing_add(carry as u64);
-            *limb = negated;
-            carry = carried;
+            (*limb, carry) = (!*limb).overflowing_add(carry as u64);
         }
     }
     Term { negative, magnitude: from_limbs(total), lsb: lowest, exponent }

@@ -2,11 +2,11 @@
 
 use alloc::vec::Vec;
 
-use crate::exact::Term;
+use crate::exact::{Magnitude, Term};
 use crate::format::{Decoded, Format, RoundTo};
 use crate::tree::{
     Added, Carry, Exponents, Fused, InputSubnormals, Model, ModelError, NanRule, NanSource, Node, Normalised,
-    Operand, Product, Propagation, Rule, ZeroTerms,
+    Operand, Product, Rule, ZeroTerms,
 };
 
 /// What a node of the tree evaluates to.
@@ -43,9 +43,11 @@ pub struct Nan {
     pub fraction: u64,
     /// The operand it came from; `None` if an operation generated it.
     pub source: Option<NanSource>,
+    /// Whether products overflowed to infinities of both signs, and no operand had a part in it.
+    pub overflowed: bool,
 }
 
-const GENERATED: Nan = Nan { negative: false, fraction: 0, source: None };
+const GENERATED: Nan = Nan { negative: false, fraction: 0, source: None, overflowed: false };
 
 /// Runs a [`Model`] on dot-adds.
 ///
@@ -54,7 +56,6 @@ const GENERATED: Nan = Nan { negative: false, fraction: 0, source: None };
 pub struct Executor<'m> {
     model: &'m Model,
     values: Vec<Value>,
-    summands: Vec<Value>,
     terms: Vec<Term>,
 }
 
@@ -65,7 +66,7 @@ impl<'m> Executor<'m> {
     /// If the model [cannot be executed](Model::check).
     pub fn new(model: &'m Model) -> Result<Executor<'m>, ModelError> {
         model.check()?;
-        Ok(Executor { model, values: Vec::new(), summands: Vec::new(), terms: Vec::new() })
+        Ok(Executor { model, values: Vec::new(), terms: Vec::new() })
     }
 
     /// The model that is executed.
@@ -86,7 +87,13 @@ impl<'m> Executor<'m> {
         match root {
             Value::Nan(nan) => self.pack_nan(nan),
             Value::Infinite { negative, .. } => self.model.d.pack(Decoded::Infinite { negative: *negative }),
-            Value::Finite(Number { term, .. }) => self.model.d.pack(decoded(term, &self.model.d)),
+            Value::Finite(Number { term, .. }) => {
+                let Magnitude::Small(significand) = term.magnitude else {
+                    unreachable!("a checked model's root is rounded to the format of d");
+                };
+                let (negative, significand) = (term.negative, significand as u64);
+                self.model.d.pack(Decoded::Finite { negative, significand, exponent: term.exponent })
+            }
         }
     }
 
@@ -97,20 +104,19 @@ impl<'m> Executor<'m> {
         for node in &model.tree.nodes {
             let value = match node {
                 Node::Product(k) => product(model, a[*k], b[*k]),
-                Node::Accumulator => read(&model.c, c, &model.d, NanSource::Accumulator),
+                Node::Accumulator => accumulator(model, c),
                 Node::Zero => {
                     Value::Finite(Number { term: Term::zero(false, i32::MIN / 4), is_open_sum: false })
                 }
                 Node::Scaled { child, block } => {
-                    let child = core::mem::replace(&mut self.values[*child], Value::Nan(GENERATED));
-                    scaled(model, child, sa[*block], sb[*block])
+                    let format = &model.scale.expect("a checked model with scaled nodes has scales").format;
+                    let scaled_once = scaled(&self.values[*child], format.decode(sa[*block]), format);
+                    scaled(&scaled_once, format.decode(sb[*block]), format)
                 }
                 Node::Sum { children, rule } => {
-                    self.summands.clear();
-                    for &child in children {
-                        self.summands.push(self.values[child].clone());
-                    }
-                    sum(model, &model.tree.rules[*rule], &self.summands, &mut self.terms)
+                    let values = &self.values;
+                    let summands = children.iter().map(|&child| &values[child]);
+                    sum(model, &model.tree.rules[*rule], summands, &mut self.terms)
                 }
             };
             self.values.push(value);
@@ -122,7 +128,6 @@ impl<'m> Executor<'m> {
         let d = &self.model.d;
         match &self.model.nan {
             NanRule::Canonical(bits) => *bits,
-            NanRule::Propagated(Propagation { generated, .. }) if nan.source.is_none() => *generated,
             NanRule::Propagated(_) => d.pack(Decoded::Nan { negative: nan.negative, fraction: nan.fraction }),
             NanRule::Unknown => d.pack(Decoded::Nan { negative: false, fraction: quiet_bit(d) }),
         }
@@ -134,63 +139,69 @@ fn quiet_bit(format: &Format) -> u64 {
     if format.fraction_bits == 0 { 0 } else { 1 << (format.fraction_bits - 1) }
 }
 
-/// A number that lies on the grid of a format, as its significand and exponent.
-fn decoded(term: &Term, format: &Format) -> Decoded {
-    // The root has been rounded: rounding again changes nothing and finds the fields.
-    RoundTo::nearest_even(*format).round(term)
+/// An element as the operand's rules have it read.
+#[inline]
+fn element(operand: &Operand, bits: u64) -> Decoded {
+    match operand.format.decode(bits) {
+        Decoded::Finite { negative, significand, exponent }
+            if operand.subnormals != InputSubnormals::Kept
+                && significand >> operand.format.fraction_bits == 0
+                && significand != 0 =>
+        {
+            let negative = negative && operand.subnormals == InputSubnormals::FlushedToSignedZero;
+            Decoded::Finite { negative, significand: 0, exponent }
+        }
+        decoded => decoded,
+    }
 }
 
-fn read(operand: &Operand, bits: u64, d: &Format, source: NanSource) -> Value {
-    match operand.format.decode(bits) {
-        Decoded::Nan { negative, fraction } => Value::Nan(Nan {
-            negative,
-            fraction: d.nan_fraction(&operand.format, fraction),
-            source: Some(source),
-        }),
+fn accumulator(model: &Model, c: u64) -> Value {
+    let format = &model.c.format;
+    match element(&model.c, c) {
+        Decoded::Nan { negative, fraction } => {
+            Value::Nan(operand_nan(model, format, negative, fraction, NanSource::Accumulator))
+        }
         Decoded::Infinite { negative } => Value::Infinite { negative, overflowed: false },
         Decoded::Finite { negative, significand, exponent } => {
-            let format = &operand.format;
             let lsb = exponent - format.fraction_bits as i32;
-            let is_subnormal = significand >> format.fraction_bits == 0 && significand != 0;
-            let term = match operand.subnormals {
-                InputSubnormals::FlushedToPositiveZero if is_subnormal => Term::zero(false, exponent),
-                InputSubnormals::FlushedToSignedZero if is_subnormal => Term::zero(negative, exponent),
-                _ => Term::new(negative, significand as u128, lsb, exponent),
-            };
-            Value::Finite(Number { term, is_open_sum: false })
+            finite(Term::new(negative, significand as u128, lsb, exponent))
         }
     }
+}
+
+fn operand_nan(model: &Model, format: &Format, negative: bool, fraction: u64, source: NanSource) -> Nan {
+    let fraction = model.d.nan_fraction(format, fraction);
+    Nan { negative, fraction, source: Some(source), overflowed: false }
 }
 
 fn product(model: &Model, a: u64, b: u64) -> Value {
-    let a = read(&model.a, a, &model.d, NanSource::A);
-    let b = read(&model.b, b, &model.d, NanSource::B);
-    match (a, b) {
-        (Value::Finite(Number { term: a, .. }), Value::Finite(Number { term: b, .. })) => {
-            form_product(&model.product, &a, &b)
+    use Decoded::{Finite, Infinite, Nan};
+    let formats = (&model.a.format, &model.b.format);
+    let a_nan = |negative, fraction| operand_nan(model, formats.0, negative, fraction, NanSource::A);
+    let b_nan = |negative, fraction| operand_nan(model, formats.1, negative, fraction, NanSource::B);
+    match (element(&model.a, a), element(&model.b, b)) {
+        (
+            Finite { negative: na, significand: x, exponent: ea },
+            Finite { negative: nb, significand: y, exponent: eb },
+        ) => {
+            let lsb = ea + eb - (formats.0.fraction_bits + formats.1.fraction_bits) as i32;
+            form_product(&model.product, Term::new(na != nb, x as u128 * y as u128, lsb, ea + eb))
         }
-        (Value::Nan(a), Value::Nan(b)) => Value::Nan(preferred(&model.nan, [a, b].into_iter())),
-        (Value::Nan(nan), _) | (_, Value::Nan(nan)) => Value::Nan(nan),
-        (Value::Infinite { negative: a, .. }, Value::Infinite { negative: b, .. }) => {
+        (Nan { negative: na, fraction: x }, Nan { negative: nb, fraction: y }) => {
+            Value::Nan(preferred(&model.nan, [a_nan(na, x), b_nan(nb, y)].into_iter()))
+        }
+        (Nan { negative, fraction }, _) => Value::Nan(a_nan(negative, fraction)),
+        (_, Nan { negative, fraction }) => Value::Nan(b_nan(negative, fraction)),
+        (Infinite { .. }, Finite { significand: 0, .. })
+        | (Finite { significand: 0, .. }, Infinite { .. }) => Value::Nan(GENERATED),
+        (Infinite { negative: a }, Infinite { negative: b } | Finite { negative: b, .. })
+        | (Finite { negative: a, .. }, Infinite { negative: b }) => {
             Value::Infinite { negative: a != b, overflowed: false }
-        }
-        (Value::Infinite { negative, .. }, Value::Finite(Number { term, .. }))
-        | (Value::Finite(Number { term, .. }), Value::Infinite { negative, .. }) => {
-            if term.is_zero() {
-                Value::Nan(GENERATED)
-            } else {
-                Value::Infinite { negative: negative != term.negative, overflowed: false }
-            }
         }
     }
 }
 
-fn form_product(rule: &Product, a: &Term, b: &Term) -> Value {
-    let (crate::exact::Magnitude::Small(x), crate::exact::Magnitude::Small(y)) = (&a.magnitude, &b.magnitude)
-    else {
-        unreachable!("operands have at most 53 significand bits");
-    };
-    let exact = Term::new(a.negative != b.negative, x * y, a.lsb + b.lsb, a.exponent + b.exponent);
+fn form_product(rule: &Product, exact: Term) -> Value {
     match rule {
         Product::Exact => finite(exact),
         Product::Rounded(round) => match rounded(round, &exact) {
@@ -218,27 +229,37 @@ fn rounded(round: &RoundTo, term: &Term) -> Value {
             finite(Term::new(negative, significand as u128, lsb, exponent))
         }
         Decoded::Infinite { negative } => Value::Infinite { negative, overflowed: false },
-        Decoded::Nan { .. } => unreachable!("rounding makes no NaN"),
+        // What overflows in a format without infinity.
+        Decoded::Nan { .. } => Value::Nan(GENERATED),
     }
 }
 
-fn scaled(model: &Model, value: Value, sa: u64, sb: u64) -> Value {
-    let format = &model.scale.as_ref().expect("a checked model with scaled nodes has scales").format;
-    let (
-        Decoded::Finite { significand: x, exponent: ex, .. },
-        Decoded::Finite { significand: y, exponent: ey, .. },
-    ) = (format.decode(sa), format.decode(sb))
-    else {
+/// A value times a scale.
+fn scaled(value: &Value, scale: Decoded, format: &Format) -> Value {
+    match (value, scale) {
         // A scale that is NaN makes the result NaN (MMA-Sim paper, section IV.C, "Scale factor").
-        return Value::Nan(GENERATED);
-    };
-    match value {
-        Value::Finite(Number { term, is_open_sum }) => {
-            let lsb = ex + ey - 2 * format.fraction_bits as i32;
-            Value::Finite(Number { term: term.scaled(x * y, lsb, ex + ey), is_open_sum })
+        (_, Decoded::Nan { .. }) => Value::Nan(GENERATED),
+        (Value::Nan(nan), _) => Value::Nan(*nan),
+        (
+            Value::Finite(Number { term, is_open_sum }),
+            Decoded::Finite { negative, significand, exponent },
+        ) => {
+            let mut term = term.scaled(significand, exponent - format.fraction_bits as i32, exponent);
+            term.negative ^= negative;
+            Value::Finite(Number { term, is_open_sum: *is_open_sum })
         }
-        Value::Infinite { .. } if x * y == 0 => Value::Nan(GENERATED),
-        value => value,
+        (Value::Infinite { .. }, Decoded::Finite { significand: 0, .. }) => Value::Nan(GENERATED),
+        (
+            Value::Infinite { negative: sign, overflowed },
+            Decoded::Finite { negative, .. } | Decoded::Infinite { negative },
+        ) => Value::Infinite { negative: sign ^ negative, overflowed: *overflowed },
+        (Value::Finite(Number { term, .. }), Decoded::Infinite { negative }) => {
+            if term.is_zero() {
+                Value::Nan(GENERATED)
+            } else {
+                Value::Infinite { negative: term.negative ^ negative, overflowed: false }
+            }
+        }
     }
 }
 
@@ -267,34 +288,40 @@ fn preferred(rule: &NanRule, nans: impl Iterator<Item = Nan>) -> Nan {
     chosen.unwrap_or(GENERATED)
 }
 
-fn sum(model: &Model, rule: &Rule, summands: &[Value], terms: &mut Vec<Term>) -> Value {
-    if let Some(special) = special_sum(model, rule, summands) {
-        return special;
+fn sum<'v>(
+    model: &Model,
+    rule: &Rule,
+    summands: impl Iterator<Item = &'v Value> + Clone,
+    terms: &mut Vec<Term>,
+) -> Value {
+    if summands.clone().any(|value| !matches!(value, Value::Finite(_))) {
+        return special_sum(model, rule, summands);
     }
-    let numbers = summands.iter().map(|value| match value {
+    let numbers = summands.map(|value| match value {
         Value::Finite(number) => number,
         _ => unreachable!("special values have been dealt with"),
     });
-    let all_negative = numbers.clone().all(|number| number.term.negative);
-    let all_zero = numbers.clone().all(|number| number.term.is_zero());
     let mut total = match &rule.added {
-        Added::Exact => match summands {
-            [Value::Finite(x), Value::Finite(y)] if matches!(rule.normalised, Normalised::To(_)) => {
-                Term::sum_for_rounding(&x.term, &y.term)
+        Added::Exact => {
+            let mut two = numbers.clone().map(|number| &number.term);
+            match (two.next(), two.next(), two.next()) {
+                (Some(x), Some(y), None) if matches!(rule.normalised, Normalised::To(_)) => {
+                    Term::sum_for_rounding(x, y)
+                }
+                _ => Term::sum(numbers.clone().map(|number| &number.term)),
             }
-            _ => {
-                terms.clear();
-                terms.extend(numbers.map(|number| number.term.clone()));
-                Term::sum(terms)
-            }
-        },
-        Added::Fused(fused) => fused_sum(fused, numbers, terms),
+        }
+        Added::Fused(fused) => fused_sum(fused, numbers.clone(), terms),
     };
     if total.is_zero() {
-        total.negative = if all_zero && all_negative {
-            rule.zero.negative_zeros_stay
-        } else {
-            rule.zero.cancellation_is_negative && !(all_zero && summands_positive(summands))
+        let all_zero = numbers.clone().all(|number| number.term.is_zero());
+        let mut negative = numbers.map(|number| number.term.negative);
+        total.negative = match (all_zero, negative.next()) {
+            // All zeros have the sign of the first.
+            (true, Some(first)) if negative.all(|other| other == first) => {
+                first && rule.zero.negative_zeros_stay
+            }
+            _ => rule.zero.cancellation_is_negative,
         };
     }
     match &rule.normalised {
@@ -317,48 +344,59 @@ fn sum(model: &Model, rule: &Rule, summands: &[Value], terms: &mut Vec<Term>) ->
     }
 }
 
-fn summands_positive(summands: &[Value]) -> bool {
-    summands.iter().all(|value| matches!(value, Value::Finite(number) if !number.term.negative))
+/// A NaN that leaves a sum. Whoever brought it there, to what follows it is an earlier sum, with the
+/// pattern that it has.
+fn handed_on(model: &Model, nan: Nan) -> Nan {
+    let NanRule::Propagated(rule) = &model.nan else {
+        return Nan { overflowed: false, ..nan };
+    };
+    let (negative, fraction) = match (nan.source, model.d.decode(rule.generated)) {
+        (Some(_), _) if rule.quieted => (nan.negative, nan.fraction | quiet_bit(&model.d)),
+        (Some(_), _) => (nan.negative, nan.fraction),
+        (None, Decoded::Nan { negative, fraction }) => (negative, fraction),
+        (None, _) => (false, quiet_bit(&model.d)),
+    };
+    Nan { negative, fraction, source: Some(NanSource::Accumulator), overflowed: false }
 }
 
 /// The sum where a summand is NaN or infinite.
-fn special_sum(model: &Model, rule: &Rule, summands: &[Value]) -> Option<Value> {
+fn special_sum<'v>(model: &Model, rule: &Rule, summands: impl Iterator<Item = &'v Value> + Clone) -> Value {
     let mut any_nan = false;
-    // Signs seen, first among infinite operands, then among overflowed products.
-    let mut seen = [[false; 2]; 2];
-    for value in summands {
+    let mut overflowed_nan = false;
+    // Signs seen among infinite operands, and among overflowed products.
+    let mut operands = [false; 2];
+    let mut products = [false; 2];
+    for value in summands.clone() {
         match value {
+            Value::Nan(nan) if nan.overflowed && rule.infinite_operands_first => overflowed_nan = true,
             Value::Nan(_) => any_nan = true,
-            Value::Infinite { negative, overflowed } => {
-                seen[(*overflowed && rule.infinite_operands_first) as usize][*negative as usize] = true;
-            }
+            Value::Infinite { negative, overflowed: true } => products[*negative as usize] = true,
+            Value::Infinite { negative, overflowed: false } => operands[*negative as usize] = true,
             Value::Finite(_) => {}
         }
     }
-    let deciding = if seen[0] == [false; 2] { seen[1] } else { seen[0] };
+    let no_operand = operands == [false; 2];
+    let deciding = if no_operand {
+        if overflowed_nan { [true; 2] } else { products }
+    } else if rule.infinite_operands_first {
+        operands
+    } else {
+        [operands[0] || products[0], operands[1] || products[1]]
+    };
     if any_nan {
         let generated = (deciding == [true; 2]).then_some(GENERATED);
-        let nans = summands.iter().filter_map(|value| match value {
+        let nans = summands.filter_map(|value| match value {
             Value::Nan(nan) => Some(*nan),
             _ => None,
         });
-        let mut nan = preferred(&model.nan, nans.chain(generated));
-        if nan.source.is_some() {
-            if matches!(&model.nan, NanRule::Propagated(Propagation { quieted: true, .. })) {
-                nan.fraction |= quiet_bit(&model.d);
-            }
-            // What an operation hands on is a sum, whoever brought it there.
-            nan.source = Some(NanSource::Accumulator);
-        }
-        return Some(Value::Nan(nan));
+        let nan = handed_on(model, preferred(&model.nan, nans.chain(generated)));
+        return Value::Nan(nan);
     }
+    // What is rounded is an operand of whatever follows.
+    let overflowed = no_operand && matches!(rule.normalised, Normalised::No { .. });
     match deciding {
-        [false, false] => None,
-        [true, true] => Some(Value::Nan(GENERATED)),
-        [_, negative] => {
-            let overflowed = seen[0] == [false; 2] && matches!(rule.normalised, Normalised::No { .. });
-            Some(Value::Infinite { negative, overflowed })
-        }
+        [true, true] => Value::Nan(Nan { overflowed, ..handed_on(model, GENERATED) }),
+        [_, negative] => Value::Infinite { negative, overflowed },
     }
 }
 
@@ -380,25 +418,37 @@ fn fused_sum<'v>(
     let Some(largest) = largest.max(fused.floor) else {
         return Term::zero(false, numbers.map(|number| number.term.exponent).max().unwrap_or(0));
     };
-    terms.clear();
-    for (position, number) in numbers.enumerate() {
+    let finest =
+        numbers.clone().enumerate().map(|(position, _)| fused.alignment_of(position).fraction_bits).max();
+    let unit = largest - finest.unwrap_or(0) as i32;
+    let aligned = numbers.enumerate().map(|(position, number)| {
         let alignment = fused.alignment_of(position);
         let rounding = match alignment.far {
             Some(far) if exponent_of(number) < largest - far.distance => far.rounding,
             _ => alignment.rounding,
         };
-        terms.push(number.term.aligned(largest - alignment.fraction_bits as i32, rounding, largest));
-    }
-    let total = Term::sum(terms);
+        (&number.term, largest - alignment.fraction_bits as i32, rounding)
+    });
+    // Nearly always a fixed-point sum of 128 bits is enough. (2^7 summands of 120 bits fit.)
+    let fixed = aligned.clone().try_fold((0i128, 0), |(sum, count), (term, quantum, rounding)| {
+        (count < 128).then_some((sum + term.fixed(quantum, rounding, unit)?, count + 1))
+    });
+    let total = if let Some((sum, _)) = fixed {
+        Term::new(sum < 0, sum.unsigned_abs(), unit, largest)
+    } else {
+        terms.clear();
+        terms.extend(aligned.map(|(term, quantum, rounding)| term.aligned(quantum, rounding, largest)));
+        Term::sum(&*terms)
+    };
     let total = match fused.carry {
-        Some(carry) => limited(total, carry, largest),
+        Some(carry) => limited(total, carry, largest, unit),
         None => total,
     };
     Term { exponent: largest, ..total }
 }
 
-/// Applies a limit to the integer part of a fused sum.
-fn limited(total: Term, carry: Carry, largest: i32) -> Term {
+/// Applies a limit to the integer part of a fused sum, which counts in units of 2^`quantum`.
+fn limited(total: Term, carry: Carry, largest: i32, quantum: i32) -> Term {
     let limit = largest + carry.bits as i32;
     let fits = |term: &Term| match term.leading_exponent() {
         None => true,
@@ -407,13 +457,12 @@ fn limited(total: Term, carry: Carry, largest: i32) -> Term {
         Some(leading) => {
             leading == limit
                 && term.negative
-                && Term::sum(&[term.clone(), Term::new(false, 1, limit, limit)]).is_zero()
+                && Term::sum([term, &Term::new(false, 1, limit, limit)]).is_zero()
         }
     };
     if fits(&total) {
         return total;
     }
-    let quantum = total.lsb.min(limit - 1);
     if carry.saturates {
         return if total.negative {
             Term::new(true, 1, limit, largest)
@@ -426,8 +475,8 @@ fn limited(total: Term, carry: Carry, largest: i32) -> Term {
     }
     // Subtract the multiple of 2^(bits + 1) that brings the sum into the range.
     let half = Term::new(false, 1, limit, largest);
-    let moved = Term::sum(&[total.clone(), half]);
+    let moved = Term::sum([&total, &half]);
     let mut multiple = moved.aligned(limit + 1, crate::Rounding::Down, largest);
     multiple.negative = !multiple.negative;
-    Term { exponent: largest, ..Term::sum(&[total, multiple]) }
+    Term { exponent: largest, ..Term::sum([&total, &multiple]) }
 }

@@ -395,23 +395,19 @@ impl RoundTo {
         self.format.pack(decoded)
     }
 
-    /// Rounds an exact number. The result is finite or infinite, and [packs](Format::pack) as is.
+    /// Rounds an exact number to a value that the format has.
     ///
-    /// A non-zero number that rounds to zero keeps its sign.
+    /// A non-zero number that rounds to zero keeps its sign if the format has that zero. An overflow to
+    /// infinity is NaN in formats without infinity, and the largest number in those without NaN too.
     pub fn round(&self, term: &crate::exact::Term) -> Decoded {
         let format = &self.format;
         let negative = term.negative;
-        let zero = |negative| Decoded::Finite { negative, significand: 0, exponent: format.min_exponent() };
         let reduced = term.reduced();
         let Some(leading) = reduced.leading_exponent() else {
-            return if matches!(format.specials, Specials::PowersOfTwo) {
-                Decoded::Finite { negative: false, significand: 1, exponent: format.min_exponent() }
-            } else {
-                zero(negative)
-            };
+            return self.zero(negative);
         };
         if !format.signed && negative {
-            return self.smallest_unsigned();
+            return self.zero(false);
         }
         let fraction_bits = self.fraction_bits as i32;
         let min_exponent = format.min_exponent();
@@ -432,7 +428,7 @@ impl RoundTo {
                 }
             };
             if is_tiny {
-                return zero(negative && sign_kept);
+                return self.zero(negative && sign_kept);
             }
         }
         let mut exponent = leading.max(min_exponent);
@@ -450,15 +446,14 @@ impl RoundTo {
         {
             return self.overflowed(negative);
         }
-        if significand == 0 && matches!(format.specials, Specials::PowersOfTwo) {
-            return self.smallest_unsigned();
+        if significand == 0 {
+            return self.zero(negative);
         }
         Decoded::Finite { negative, significand, exponent }
     }
 
     /// What an overflow delivers.
     fn overflowed(&self, negative: bool) -> Decoded {
-        let largest = self.largest(negative);
         let back_to_largest = match self.overflow {
             Overflow::Infinity => false,
             Overflow::Largest => true,
@@ -469,7 +464,14 @@ impl RoundTo {
                 _ => false,
             },
         };
-        if back_to_largest { largest } else { Decoded::Infinite { negative } }
+        if back_to_largest {
+            return self.largest(negative);
+        }
+        match self.format.specials {
+            Specials::Ieee => Decoded::Infinite { negative },
+            Specials::FiniteOnly => self.format.largest(negative),
+            _ => Decoded::Nan { negative, fraction: 0 },
+        }
     }
 
     /// The largest finite number on the grid.
@@ -482,9 +484,10 @@ impl RoundTo {
         }
     }
 
-    /// The smallest number of a format without sign: where negative numbers end up.
-    fn smallest_unsigned(&self) -> Decoded {
+    /// Zero, or what the format has in its place.
+    fn zero(&self, negative: bool) -> Decoded {
         let significand = matches!(self.format.specials, Specials::PowersOfTwo) as u64;
-        Decoded::Finite { negative: false, significand, exponent: self.format.min_exponent() }
+        let negative = negative && self.format.has_negative_zero();
+        Decoded::Finite { negative, significand, exponent: self.format.min_exponent() }
     }
 }

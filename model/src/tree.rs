@@ -253,8 +253,8 @@ pub enum ZeroTerms {
 pub struct Carry {
     /// Bits before the binary point.
     pub bits: u32,
-    /// Whether the largest or smallest number is delivered beyond the limit; otherwise the sum wraps
-    /// as a two's complement number does.
+    /// Whether the largest or smallest number is delivered beyond the limit, the largest having as many
+    /// fraction bits as the summand with most; otherwise the sum wraps as a two's complement number does.
     pub saturates: bool,
 }
 
@@ -350,6 +350,13 @@ pub enum ModelError {
     NotATree,
     /// The root is no sum that is rounded to the format of d.
     RootNotRounded,
+    /// A sum has no summands.
+    EmptySum {
+        /// The sum.
+        node: NodeId,
+    },
+    /// Products are rounded to more fraction bits than their format has.
+    ProductFractionBits,
     /// A rule keeps more fraction bits than its format has, or more than 64 at alignment, or a fused
     /// sum has no alignment.
     FractionBits {
@@ -375,6 +382,10 @@ impl core::fmt::Display for ModelError {
             ModelError::NotATree => write!(f, "the sum tree does not use each product and c exactly once"),
             ModelError::RootNotRounded => {
                 write!(f, "the root of the sum tree is not rounded to the format of d")
+            }
+            ModelError::EmptySum { node } => write!(f, "node {node} of the sum tree sums nothing"),
+            ModelError::ProductFractionBits => {
+                write!(f, "products are rounded to more fraction bits than their format has")
             }
             ModelError::FractionBits { rule } => {
                 write!(f, "rule {rule} of the sum tree keeps a number of fraction bits that is not possible")
@@ -427,6 +438,9 @@ impl Model {
                     *used[..node].get_mut(*child).ok_or(ModelError::Order { node })? += 1;
                 }
                 Node::Sum { children, rule } => {
+                    if children.is_empty() {
+                        return Err(ModelError::EmptySum { node });
+                    }
                     if *rule >= self.tree.rules.len() {
                         return Err(ModelError::NoSuchRule { node });
                     }
@@ -443,6 +457,11 @@ impl Model {
             || products.iter().any(|&uses| uses != 1)
         {
             return Err(ModelError::NotATree);
+        }
+        if let Product::Rounded(round) = &self.product
+            && round.fraction_bits > round.format.fraction_bits
+        {
+            return Err(ModelError::ProductFractionBits);
         }
         for (index, rule) in self.tree.rules.iter().enumerate() {
             let too_many = ModelError::FractionBits { rule: index };
