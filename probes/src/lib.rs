@@ -5,5 +5,6 @@
 #![forbid(unsafe_code)]
 
 pub mod question;
+pub mod random;
 
 pub use question::{DotAdd, Signature};
