@@ -253,28 +253,27 @@ fn a_failing_device_is_reported() {
     assert_eq!(mismatch.shrunk, mismatch.question);
 }
 
-/// Answers zero everywhere but in a corner: what it computes depends on the position.
-struct Corner(Simulated);
+/// Gets the last element of D wrong, whatever the operands.
+struct Corner {
+    device: Simulated,
+    /// Answers single problems a byte too short.
+    cuts_short: bool,
+}
 
 impl Device for Corner {
     fn identity(&self) -> &Identity {
-        &self.0.identity
+        &self.device.identity
     }
 
     fn instructions(&self) -> &[Instruction] {
-        &self.0.instructions
+        &self.device.instructions
     }
 
     fn run(&self, instruction: &Instruction, batch: &Batch) -> Result<Vec<u8>, DeviceError> {
-        let mut answer = self.0.run(instruction, batch)?;
-        for problem in answer.chunks_exact_mut(instruction.bytes().d) {
-            if let Some(last) = problem.last_mut() {
-                *last ^= 0x80;
-            }
-        }
-        if batch.count == 1 {
-            answer.truncate(answer.len() - 1)
-        }
+        let mut answer = self.device.run(instruction, batch)?;
+        let d = instruction.bytes().d;
+        answer.chunks_exact_mut(d).for_each(|problem| problem[d - 4] ^= 1);
+        answer.truncate(answer.len() - usize::from(self.cuts_short && batch.count == 1));
         Ok(answer)
     }
 }
@@ -282,15 +281,22 @@ impl Device for Corner {
 #[test]
 fn what_depends_on_the_position_is_not_reproduced_alone() {
     let x = simulated(2, 2, Model::chain_of_fma(BF16, FP32, 4));
-    let corner = Corner(simulated(2, 2, x.model.clone()));
     let instruction = &x.instructions[0];
-    let two = Plan { nans: Nans::AsOne, ..plan(100) };
-    let outcome = validate(&x, instruction, &corner, instruction, &two, &|_| {}).unwrap();
-    let mismatch = outcome.mismatch.unwrap();
+    let first_mismatch = |cuts_short| {
+        let corner = Corner { device: simulated(2, 2, x.model.clone()), cuts_short };
+        let outcome = validate(&x, instruction, &corner, instruction, &plan(100), &|_| {}).unwrap();
+        assert_eq!(outcome.sets, 1);
+        outcome.mismatch.unwrap()
+    };
+    let mismatch = first_mismatch(false);
     assert_eq!((mismatch.set, mismatch.i, mismatch.j), (0, 1, 1));
-    // Asked alone, a single problem comes back too short.
+    assert_eq!((mismatch.reproduced_alone, &mismatch.failure), (false, &None));
+    assert_eq!(mismatch.shrunk, mismatch.question);
+    let text = mismatch.describe(&instruction.signature(), ("one", "other"));
+    assert!(text.contains("Asked alone") && !text.contains("Shrunk"), "{text}");
+
+    let mismatch = first_mismatch(true);
     assert!(mismatch.failure.clone().unwrap().to_string().contains("D has 15 bytes, not 16"));
-    assert!(!mismatch.reproduced_alone);
     let text = mismatch.describe(&instruction.signature(), ("one", "other"));
     assert!(text.contains("It could not be looked into further"), "{text}");
 }
