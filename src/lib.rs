@@ -4,7 +4,11 @@
 //! parameter sheet states it with its evidence; validation compares it with the device.
 #![warn(missing_docs)]
 
+pub mod batch;
+pub mod bits;
 pub mod device;
+pub mod shrink;
+pub mod validation;
 
 pub use mmaprobe_model as model;
 pub use mmaprobe_probes as probes;

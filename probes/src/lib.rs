@@ -11,6 +11,7 @@ pub mod order;
 pub mod place;
 pub mod precision;
 pub mod question;
+pub mod random;
 pub mod rounding;
 pub mod subnormals;
 pub mod zeros;
