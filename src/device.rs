@@ -3,6 +3,9 @@
 //! Everything above sees a device through [`Device::run`] alone: bit patterns in, bit patterns out,
 //! or a typed error.
 
+pub mod sheet;
+pub mod simulated;
+
 use std::time::Duration;
 
 use mmaprobe_model::Format;

@@ -5,6 +5,7 @@
 #![warn(missing_docs)]
 
 pub mod device;
+pub mod sheet;
 
 pub use mmaprobe_model as model;
 pub use mmaprobe_probes as probes;
