@@ -91,6 +91,7 @@ fn every_shape_survives_yaml() {
         let read =
             parse(&text, Path::new("x.yaml")).unwrap_or_else(|error| panic!("{name}: {error}\n{text}"));
         assert_eq!(write(&read), text, "{name}");
+        assert_eq!(read.instructions[0].summary, describe(&model), "{name}");
         let back = Model::try_from(read.instructions[0].arithmetic.as_ref().unwrap()).unwrap();
         assert_eq!(back, canonical(&model), "{name}");
         assert_eq!(canonical(&back), back, "{name}");
@@ -172,7 +173,7 @@ fn errors_say_what_and_where() {
         (
             "fused(p0..p15, c)",
             "fused(p0..p13, c)",
-            "-31: instruction `mma.m16n8k16.f32.bf16.bf16.f32`: its arithmetic adds 14 products, and its shape says 16",
+            "-36: instruction `mma.m16n8k16.f32.bf16.bf16.f32`: its arithmetic adds 14 products, and its shape says 16",
         ),
         (
             "F=24, RZ",

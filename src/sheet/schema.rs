@@ -78,7 +78,8 @@ pub struct Entry {
     pub status: Status,
     /// The published algorithm of that shape, or `unnamed`.
     pub algorithm: String,
-    /// What it computes, in words.
+    /// What it computes, in words: one paragraph.
+    #[serde(with = "spelling::paragraph")]
     pub summary: String,
     /// What it computes, bit for bit.
     #[serde(default, skip_serializing_if = "Option::is_none")]

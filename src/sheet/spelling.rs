@@ -349,6 +349,33 @@ pub fn bounded(exponent: i32) -> Result<i32, String> {
     }
 }
 
+/// Columns of a paragraph in a sheet.
+const PARAGRAPH_WIDTH: usize = 96;
+
+/// Text as a paragraph of several lines; what is read back is one line again.
+pub mod paragraph {
+    use super::*;
+
+    /// Writes the lines.
+    pub fn serialize<S: Serializer>(text: &str, serializer: S) -> Result<S::Ok, S::Error> {
+        // Words stay whole: a line break is a space to the reader.
+        let options = textwrap::Options::new(PARAGRAPH_WIDTH)
+            .break_words(false)
+            .word_splitter(textwrap::WordSplitter::NoHyphenation)
+            .word_separator(textwrap::WordSeparator::AsciiSpace);
+        serializer.serialize_str(&textwrap::fill(&one_line(text), options))
+    }
+
+    /// Reads the lines.
+    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
+        String::deserialize(deserializer).map(|text| one_line(&text))
+    }
+
+    fn one_line(text: &str) -> String {
+        text.split_whitespace().collect::<Vec<_>>().join(" ")
+    }
+}
+
 /// A short name of a rounding to a format, for labels: `fp32 RZ`, `fp32 (13 bits) RZ`.
 pub fn short(round: &RoundTo) -> String {
     if round.fraction_bits == round.format.fraction_bits {
