@@ -7,6 +7,8 @@ pub mod cpu;
 pub mod exec;
 pub mod record;
 pub mod replay;
+pub mod sheet;
+pub mod simulated;
 
 mod description;
 

@@ -7,6 +7,7 @@
 pub mod batch;
 pub mod bits;
 pub mod device;
+pub mod sheet;
 pub mod shrink;
 pub mod validation;
 

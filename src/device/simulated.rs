@@ -1,0 +1,197 @@
+//! Virtual devices: instructions whose arithmetic is a [`Model`].
+
+use mmaprobe_model::{Executor, Format, Model};
+
+use crate::device::{Batch, Device, DeviceError, Fault, Identity, Instruction, element, set_element};
+
+/// A device that executes models with the general executor.
+#[derive(Clone, Debug)]
+pub struct Simulated {
+    identity: Identity,
+    instructions: Vec<Instruction>,
+    /// The model of each instruction.
+    models: Vec<Model>,
+}
+
+impl Simulated {
+    /// A device with these instructions, each computing what its model says.
+    ///
+    /// # Errors
+    /// If a model does not [fit](check_fit) its instruction, or two instructions have the same name.
+    pub fn new(
+        identity: Identity,
+        instructions: Vec<(Instruction, Model)>,
+    ) -> Result<Simulated, DeviceError> {
+        let refused = |problem: String| DeviceError {
+            device: identity.name.clone(),
+            fault: Fault::Description(problem),
+        };
+        for (index, (instruction, model)) in instructions.iter().enumerate() {
+            let name = &instruction.name;
+            check_fit(instruction, Some(model))
+                .map_err(|misfit| refused(format!("instruction `{name}`: {misfit}")))?;
+            if instructions[..index].iter().any(|(other, _)| &other.name == name) {
+                return Err(refused(format!("two instructions are named `{name}`")));
+            }
+        }
+        let (instructions, models) = instructions.into_iter().unzip();
+        Ok(Simulated { identity, instructions, models })
+    }
+
+    /// The model of an instruction, by name.
+    pub fn model(&self, instruction: &str) -> Option<&Model> {
+        let index = self.instructions.iter().position(|other| other.name == instruction)?;
+        self.models.get(index)
+    }
+
+    fn refused(&self, problem: String) -> DeviceError {
+        DeviceError { device: self.identity.name.clone(), fault: Fault::Refused(problem) }
+    }
+}
+
+impl Device for Simulated {
+    fn identity(&self) -> &Identity {
+        &self.identity
+    }
+
+    fn instructions(&self) -> &[Instruction] {
+        &self.instructions
+    }
+
+    fn run(&self, instruction: &Instruction, batch: &Batch) -> Result<Vec<u8>, DeviceError> {
+        let model = self
+            .instructions
+            .iter()
+            .position(|own| own == instruction)
+            .map(|index| &self.models[index])
+            .ok_or_else(|| self.refused(format!("it has no instruction `{}`", instruction.name)))?;
+        let bytes = instruction.bytes();
+        let lengths = [bytes.a, bytes.b, bytes.c, bytes.sa, bytes.sb].map(|array| array * batch.count);
+        if batch.arrays().map(<[u8]>::len) != lengths {
+            let problem = format!("a batch for `{}` has arrays of the wrong lengths", instruction.name);
+            return Err(self.refused(problem));
+        }
+        let mut executor = Executor::new(model)
+            .map_err(|error| self.refused(format!("instruction `{}`: {error}", instruction.name)))?;
+        let &Instruction { m, n, k, a, b, c, d, scale, .. } = instruction;
+        let (scale, blocks) = scale.map_or((a, 0), |scale| (scale.format, k / scale.block));
+        let mut results = vec![0; bytes.d * batch.count];
+        for problem in 0..batch.count {
+            // Every row meets every column: unpack each once.
+            let rows = unpack(&batch.a, &a, problem * m * k, m * k);
+            let columns = unpack(&batch.b, &b, problem * k * n, k * n);
+            let row_scales = unpack(&batch.sa, &scale, problem * m * blocks, m * blocks);
+            let column_scales = unpack(&batch.sb, &scale, problem * n * blocks, n * blocks);
+            for i in 0..m {
+                for j in 0..n {
+                    let place = (problem * m + i) * n + j;
+                    let result = executor.dot_add(
+                        &rows[i * k..][..k],
+                        &columns[j * k..][..k],
+                        element(&batch.c, &c, place),
+                        &row_scales[i * blocks..][..blocks],
+                        &column_scales[j * blocks..][..blocks],
+                    );
+                    set_element(&mut results, &d, place, result);
+                }
+            }
+        }
+        Ok(results)
+    }
+}
+
+/// Reads `count` elements of an array.
+fn unpack(array: &[u8], format: &Format, first: usize, count: usize) -> Vec<u64> {
+    (first..first + count).map(|index| element(array, format, index)).collect()
+}
+
+/// Why an instruction makes no sense, or a model is not one of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Misfit {
+    /// The shape is empty, or larger than anything that could be addressed.
+    #[error("the shape {m}×{n}×{k} is not possible")]
+    Shape {
+        /// Rows.
+        m: usize,
+        /// Columns.
+        n: usize,
+        /// Products.
+        k: usize,
+    },
+    /// K does not divide into blocks that share a scale.
+    #[error("{k} products do not divide into blocks of {block}")]
+    Blocks {
+        /// Products.
+        k: usize,
+        /// Products that share a scale.
+        block: usize,
+    },
+    /// The numbers of products differ.
+    #[error("its arithmetic adds {found} products, and its shape says {expected}")]
+    Products {
+        /// In the model.
+        found: usize,
+        /// In the instruction.
+        expected: usize,
+    },
+    /// An operand is read as a format of another size.
+    #[error("its arithmetic reads {operand} as {found}, which differs in size from {expected}")]
+    Operand {
+        /// The operand.
+        operand: char,
+        /// In the model.
+        found: &'static str,
+        /// In the instruction.
+        expected: &'static str,
+    },
+    /// The format of the result differs.
+    #[error("its arithmetic delivers {found} instead of {expected}")]
+    Result {
+        /// In the model.
+        found: &'static str,
+        /// In the instruction.
+        expected: &'static str,
+    },
+    /// The block scales differ.
+    #[error("its arithmetic has other block scales than the instruction")]
+    Scale,
+    /// The model cannot be executed.
+    #[error("{0}")]
+    Model(#[from] mmaprobe_model::tree::ModelError),
+}
+
+/// Elements along one dimension that an instruction can have.
+const MAX_DIMENSION: usize = 1 << 16;
+
+/// Checks that an instruction makes sense, and that a model of it takes and delivers what it does.
+///
+/// # Errors
+/// The first thing that does not fit.
+pub fn check_fit(instruction: &Instruction, model: Option<&Model>) -> Result<(), Misfit> {
+    let &Instruction { m, n, k, a, b, c, d, scale, .. } = instruction;
+    if [m, n, k].iter().any(|&size| size == 0 || size > MAX_DIMENSION) {
+        return Err(Misfit::Shape { m, n, k });
+    }
+    if let Some(scale) = scale
+        && (scale.block == 0 || !k.is_multiple_of(scale.block))
+    {
+        return Err(Misfit::Blocks { k, block: scale.block });
+    }
+    let Some(model) = model else { return Ok(()) };
+    model.check()?;
+    if model.k != k {
+        return Err(Misfit::Products { found: model.k, expected: k });
+    }
+    for (operand, found, expected) in [('a', &model.a, a), ('b', &model.b, b), ('c', &model.c, c)] {
+        if found.format.bytes != expected.bytes {
+            return Err(Misfit::Operand { operand, found: found.format.name, expected: expected.name });
+        }
+    }
+    if model.d != d {
+        return Err(Misfit::Result { found: model.d.name, expected: d.name });
+    }
+    if model.scale.is_some_and(|own| Some(own.block) != scale.map(|scale| scale.block)) {
+        return Err(Misfit::Scale);
+    }
+    Ok(())
+}
