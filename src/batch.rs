@@ -48,6 +48,28 @@ pub fn answers(instruction: &Instruction, count: usize, answer: &[u8]) -> Vec<u6
         .collect()
 }
 
+/// A batch in which each problem is one dot-add at every (i, j).
+///
+/// # Panics
+/// If a dot-add is shorter than the instruction's K.
+pub fn broadcast(instruction: &Instruction, questions: &[DotAdd]) -> Batch {
+    let mut batch = Batch::default();
+    for question in questions {
+        push(
+            &mut batch,
+            instruction,
+            &Matrices {
+                a: question.a.repeat(instruction.m),
+                b: question.b.repeat(instruction.n),
+                c: vec![question.c; instruction.m * instruction.n],
+                sa: question.sa.repeat(instruction.m),
+                sb: question.sb.repeat(instruction.n),
+            },
+        );
+    }
+    batch
+}
+
 /// Appends a problem to a batch.
 pub fn push(batch: &mut Batch, instruction: &Instruction, problem: &Matrices) {
     let scale = instruction.scale.map_or(instruction.c, |scale| scale.format);

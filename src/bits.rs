@@ -6,6 +6,12 @@ use crate::model::format::Specials;
 use crate::model::{Decoded, Format};
 use crate::probes::{DotAdd, Signature};
 
+/// A bit pattern as hexadecimal digits of the format's width.
+pub fn hex(format: &Format, bits: u64) -> String {
+    let digits = (format.bits() + format.ignored_low_bits).div_ceil(4) as usize;
+    format!("0x{bits:0digits$x}")
+}
+
 /// A bit pattern of a format, as hexadecimal digits of the format's width and as a value: a power of
 /// two, or an exact hexadecimal number with its decimal value to 15 digits; NaNs with their fraction.
 ///
@@ -29,8 +35,7 @@ pub struct Shown<'f> {
 impl fmt::Display for Shown<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Shown { format, bits } = *self;
-        let digits = (format.bits() + format.ignored_low_bits).div_ceil(4) as usize;
-        write!(f, "0x{bits:0digits$x} = ")?;
+        write!(f, "{} = ", hex(format, bits))?;
         let sign = |negative| if negative { "-" } else { "" };
         match format.decode(bits) {
             Decoded::Nan { negative, fraction } => {

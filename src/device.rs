@@ -36,6 +36,12 @@ pub trait Device: Sync {
     /// If the device fails, or gives no answer that could be one.
     fn run(&self, instruction: &Instruction, batch: &Batch) -> Result<Vec<u8>, DeviceError>;
 
+    /// Whether a NaN answer of this instruction is meant bit for bit. A model whose NaN rule is
+    /// unknown only says that there is a NaN.
+    fn means_nan_bits(&self, _instruction: &Instruction) -> bool {
+        true
+    }
+
     /// Ends the session. Answers count as evidence only after this: some misbehaviour, such as a
     /// last payload that is too long, shows nowhere else.
     ///
@@ -57,6 +63,10 @@ impl<D: Device + ?Sized> Device for Box<D> {
 
     fn run(&self, instruction: &Instruction, batch: &Batch) -> Result<Vec<u8>, DeviceError> {
         (**self).run(instruction, batch)
+    }
+
+    fn means_nan_bits(&self, instruction: &Instruction) -> bool {
+        (**self).means_nan_bits(instruction)
     }
 
     fn finish(&self) -> Result<(), DeviceError> {

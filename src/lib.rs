@@ -7,8 +7,10 @@
 pub mod batch;
 pub mod bits;
 pub mod device;
+pub mod inference;
 pub mod sheet;
 pub mod shrink;
+pub mod table;
 pub mod validation;
 
 pub use mmaprobe_model as model;

@@ -93,15 +93,15 @@ fn every_shape_survives_yaml() {
         assert_eq!(write(&read), text, "{name}");
         assert_eq!(read.instructions[0].summary, describe(&model), "{name}");
         let back = Model::try_from(read.instructions[0].arithmetic.as_ref().unwrap()).unwrap();
-        assert_eq!(back, canonical(&model), "{name}");
-        assert_eq!(canonical(&back), back, "{name}");
+        assert_eq!(back, model.canonical(), "{name}");
+        assert_eq!(back.canonical(), back, "{name}");
     }
 }
 
 #[test]
 fn canonical_models_are_the_same_function() {
     for (name, model) in shapes::all() {
-        let canonical = canonical(&model);
+        let canonical = model.canonical();
         canonical.check().unwrap();
         let mut executors = [&model, &canonical].map(|model| mmaprobe::model::Executor::new(model).unwrap());
         let mut state = 7u64;

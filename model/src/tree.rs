@@ -125,6 +125,17 @@ pub enum Node {
     },
 }
 
+impl Node {
+    /// The children, in order.
+    pub fn children(&self) -> &[NodeId] {
+        match self {
+            Node::Sum { children, .. } => children,
+            Node::Scaled { child, .. } => core::slice::from_ref(child),
+            Node::Product(_) | Node::Accumulator | Node::Zero => &[],
+        }
+    }
+}
+
 /// How a sum is added and what becomes of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rule {
@@ -417,6 +428,51 @@ impl Model {
             d: accumulator,
             nan: NanRule::Unknown,
         }
+    }
+
+    /// The same function in canonical order: nodes in post-order, of summands the taller subtrees
+    /// first, so that a chain reads in the order in which it is computed; rules in the order of their
+    /// first use, none twice and none unused.
+    ///
+    /// # Panics
+    /// If the model does not pass [`check`](Model::check).
+    pub fn canonical(&self) -> Model {
+        let mut nodes: Vec<Node> = Vec::with_capacity(self.tree.nodes.len());
+        let mut rules: Vec<Rule> = Vec::new();
+        let mut moved: Vec<NodeId> = vec![0; self.tree.nodes.len()];
+        let mut heights: Vec<usize> = Vec::with_capacity(self.tree.nodes.len());
+        for node in &self.tree.nodes {
+            heights.push(node.children().iter().map(|&child| heights[child] + 1).max().unwrap_or(0));
+        }
+        // A node is met twice: before its children, and after them.
+        let mut stack = vec![(self.tree.nodes.len() - 1, false)];
+        while let Some((id, children_done)) = stack.pop() {
+            let node = &self.tree.nodes[id];
+            if !children_done {
+                stack.push((id, true));
+                // The stack turns the order around; the sort is stable.
+                let mut later_first: Vec<NodeId> = node.children().iter().rev().copied().collect();
+                later_first.sort_by_key(|&child| heights[child]);
+                stack.extend(later_first.into_iter().map(|child| (child, false)));
+                continue;
+            }
+            let node = match node {
+                Node::Sum { children, rule } => {
+                    let rule = &self.tree.rules[*rule];
+                    let known = rules.iter().position(|other| other == rule);
+                    let rule = known.unwrap_or_else(|| {
+                        rules.push(rule.clone());
+                        rules.len() - 1
+                    });
+                    Node::Sum { children: children.iter().map(|&child| moved[child]).collect(), rule }
+                }
+                Node::Scaled { child, block } => Node::Scaled { child: moved[*child], block: *block },
+                leaf => leaf.clone(),
+            };
+            moved[id] = nodes.len();
+            nodes.push(node);
+        }
+        Model { tree: Tree { nodes, rules }, ..self.clone() }
     }
 
     /// Checks that the model can be executed.

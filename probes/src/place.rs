@@ -119,6 +119,9 @@ pub(crate) fn replaced(elements: &[u64], k: usize, with: u64) -> Vec<u64> {
     elements
 }
 
+/// Odd divisors up to this one are tried when a significand has to be split between A and B.
+const LARGEST_DIVISOR: u64 = 2049;
+
 /// Factors a·b of a value, in the formats of A and B.
 fn factors(signature: &Signature, value: Dyadic) -> Option<(u64, u64)> {
     let (a, b) = (&signature.a, &signature.b);
@@ -132,7 +135,7 @@ fn factors(signature: &Signature, value: Dyadic) -> Option<(u64, u64)> {
         exponent: value.exponent + trailing as i32,
         ..value
     };
-    for divisor in [1, 3, 5, 7, 9, 11, 13, 15] {
+    for divisor in (1..=LARGEST_DIVISOR).step_by(2) {
         if !value.significand.is_multiple_of(divisor) {
             continue;
         }

@@ -5,6 +5,7 @@
 
 use crate::place::{self, Dyadic};
 use crate::question::{DotAdd, Probe, Signature, Summand};
+use crate::subnormals::representatives;
 
 /// The longest ladder, in halvings: past F = 64 and the carry bits above it.
 pub const LONGEST: i32 = 72;
@@ -45,36 +46,47 @@ pub fn unit(signature: &Signature) -> i32 {
     (low + LONGEST).clamp(0.min(high), high.max(0))
 }
 
-/// The 1 + ε ladders: ε on each summand, 1 on a near and on a far one.
+/// The 1 + ε ladders: ε on each summand and 1 on the next; for a few summands also 1 on one far away,
+/// and negative.
 pub fn pair_ladders(signature: &Signature) -> Vec<Vec<DotAdd>> {
     let summands: Vec<Summand> = signature.summands().collect();
     let count = summands.len();
+    let few = few(signature);
     let mut ladders = Vec::new();
     for (index, &small) in summands.iter().enumerate() {
         let near = summands[(index + 1) % count];
         let far = summands[(index + count.div_ceil(2)) % count];
-        for (position, one) in distinct(&[near, far], small).into_iter().enumerate() {
-            ladders.push(pair_ladder(signature, one, small, position == 1));
+        ladders.push(pair_ladder(signature, near, small, index % 2 == 1));
+        if few.contains(&small) && far != small {
+            ladders.push(pair_ladder(signature, far, small, index % 2 == 0));
         }
     }
     ladders
 }
 
-/// The −1 + 1 + ε ladders: ε on each summand, −1 and 1 on the next two and on the two after the next.
+/// The −1 + 1 + ε ladders: ε on each summand, −1 and 1 on the next two; for a few summands also on
+/// the two after the next, with a negative ε.
 pub fn triple_ladders(signature: &Signature) -> Vec<Vec<DotAdd>> {
     let summands: Vec<Summand> = signature.summands().collect();
     let count = summands.len();
+    let few = few(signature);
     let mut ladders = Vec::new();
     for (index, &small) in summands.iter().enumerate() {
-        for (step, negative) in [(1, false), (2, true)] {
+        for (step, negative) in [(1, index % 2 == 1), (2, index % 2 == 0)] {
             let minus = summands[(index + step) % count];
             let plus = summands[(index + step + 1) % count];
-            if minus != small && plus != small && minus != plus {
+            let wanted = step == 1 || few.contains(&small);
+            if wanted && minus != small && plus != small && minus != plus {
                 ladders.push(triple_ladder(signature, (minus, plus, small), negative));
             }
         }
     }
     ladders
+}
+
+/// The summands that more is asked about: c and a few products.
+fn few(signature: &Signature) -> Vec<Summand> {
+    representatives(signature).into_iter().map(Summand::Product).chain([Summand::C]).collect()
 }
 
 /// The ladders as probes.
@@ -93,14 +105,4 @@ pub fn probe(signature: &Signature) -> Vec<Probe> {
             dot_adds: triple_ladders(signature).concat(),
         },
     ]
-}
-
-fn distinct(candidates: &[Summand], from: Summand) -> Vec<Summand> {
-    let mut kept: Vec<Summand> = Vec::new();
-    for &candidate in candidates {
-        if candidate != from && !kept.contains(&candidate) {
-            kept.push(candidate);
-        }
-    }
-    kept
 }

@@ -8,6 +8,7 @@
 use crate::place::{self, Dyadic};
 use crate::precision;
 use crate::question::{DotAdd, Probe, Signature, Summand};
+use crate::subnormals::pairs;
 
 /// The numerators over 4 of the inputs ±(1 + x·u): Table I (0.75, 0.25), Table II (0.5, 1.5).
 const QUARTERS: [u64; 4] = [3, 1, 2, 6];
@@ -85,6 +86,43 @@ pub fn probe(signature: &Signature, cuts: &[i32]) -> Vec<Probe> {
             dot_adds: cancelled,
         },
     ]
+}
+
+/// Ties with something small beside them: a product halfway between two neighbours of the result,
+/// and on another summand ±2^−t, for t from just below the tie to far beyond any F.
+///
+/// An exact sum, and one with a sticky bit, sees the small summand at any distance; a sum that keeps
+/// F bits does not (MMA-Sim paper, section III.E, Table II, with a fourth term).
+pub fn sticky(signature: &Signature) -> Probe {
+    let unit = precision::unit(signature);
+    let fraction_bits = signature.d.fraction_bits as i32;
+    let tie = 1u64 << (fraction_bits + 1);
+    let mut dot_adds = Vec::new();
+    for (i, j) in pairs(signature) {
+        // The first odd significands above 2^(fraction bits + 1) that the summand can hold: ties next
+        // to an even and next to an odd neighbour.
+        let ties = [1u64, 3].into_iter().filter_map(|residue| {
+            (0..64).map(|step| tie + residue + 4 * step).find(|&significand| {
+                let value = Dyadic::new(significand, unit - fraction_bits - 1);
+                place::question(signature, &[(i, value)]).is_some()
+            })
+        });
+        for significand in ties {
+            for t in (2..=precision::LONGEST).step_by(2) {
+                for negative in [false, true] {
+                    let small = Dyadic { negative, ..Dyadic::power(unit - fraction_bits - t) };
+                    let large = Dyadic::new(significand, unit - fraction_bits - 1);
+                    dot_adds.extend(place::question(signature, &[(i, large), (j, small)]));
+                }
+            }
+        }
+    }
+    Probe {
+        name: "rounding/sticky",
+        question: "does a tiny summand decide a tie, however far below it is?",
+        source: "MMA-Sim paper, section III.E, Table II; Fasi et al. 2021, extra bits",
+        dot_adds,
+    }
 }
 
 /// Products whose significands are 2 or more, where a raw and a normalised exponent differ:

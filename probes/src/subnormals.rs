@@ -149,7 +149,7 @@ fn sums(signature: &Signature) -> Probe {
             ));
             // ε − 2^−t·ε, with one bit and with two
             for t in (fraction_bits - 3).max(1)..=fraction_bits + 4 {
-                for significand in [1, 3, 5, 7] {
+                for significand in [1, 3, 7] {
                     for minus in [false, true] {
                         let small = Dyadic { negative: minus, significand, exponent: smallest - t };
                         dot_adds.extend(place::question(
@@ -163,7 +163,9 @@ fn sums(signature: &Signature) -> Probe {
     }
     // The same edge from three summands: a leading one that cancels leaves the tiny difference.
     if summands.len() > 2 {
-        for (index, &i) in summands.iter().enumerate() {
+        let few = representatives(signature).into_iter().chain([signature.k]);
+        for index in few {
+            let i = summands[index];
             let j = summands[(index + 1) % summands.len()];
             let k = summands[(index + 2) % summands.len()];
             for t in 1..=fraction_bits + 2 {
@@ -191,11 +193,11 @@ fn floor(signature: &Signature) -> Probe {
     let mut dot_adds = Vec::new();
     let smallest = signature.d.min_exponent();
     let quantum = signature.d.min_quantum();
-    for exponent in (quantum - 12..=smallest + 2).step_by(1) {
+    for exponent in quantum - 12..=smallest + 2 {
         for significand in [1u64, 3] {
             for negative in [false, true] {
                 let value = Dyadic { negative, significand, exponent };
-                for count in [1, 2, signature.k / 2, signature.k] {
+                for count in [1, 2.min(signature.k), signature.k / 2, signature.k] {
                     let values: Vec<(Summand, Dyadic)> =
                         (0..count).map(|k| (Summand::Product(k), value)).collect();
                     if count > 0 {

@@ -157,6 +157,10 @@ impl<D: Device> Device for Recorder<D> {
         self.device.instructions()
     }
 
+    fn means_nan_bits(&self, instruction: &Instruction) -> bool {
+        self.device.means_nan_bits(instruction)
+    }
+
     fn run(&self, instruction: &Instruction, batch: &Batch) -> Result<Vec<u8>, DeviceError> {
         // Before the question: once writing has failed, answers would be lost.
         self.write(|_| Ok(()))?;

@@ -1,5 +1,6 @@
 //! Virtual devices: instructions whose arithmetic is a [`Model`].
 
+use mmaprobe_model::tree::NanRule;
 use mmaprobe_model::{Executor, Format, Model};
 
 use crate::device::{Batch, Device, DeviceError, Fault, Identity, Instruction, element, set_element};
@@ -56,6 +57,11 @@ impl Device for Simulated {
 
     fn instructions(&self) -> &[Instruction] {
         &self.instructions
+    }
+
+    fn means_nan_bits(&self, instruction: &Instruction) -> bool {
+        !instruction.d.has_nan()
+            || self.model(&instruction.name).is_none_or(|model| model.nan != NanRule::Unknown)
     }
 
     fn run(&self, instruction: &Instruction, batch: &Batch) -> Result<Vec<u8>, DeviceError> {

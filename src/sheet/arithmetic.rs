@@ -350,60 +350,6 @@ pub enum StepProblem {
     NotRoundedToD,
 }
 
-/// The model in the order that sheets use, as the same function: nodes in post-order, of summands the
-/// taller subtrees first, so that a chain reads in the order in which it is computed; rules in the
-/// order of their first use, none twice and none unused.
-///
-/// # Panics
-/// If the model does not pass [`Model::check`].
-pub fn canonical(model: &Model) -> Model {
-    let mut nodes: Vec<Node> = Vec::with_capacity(model.tree.nodes.len());
-    let mut rules: Vec<Rule> = Vec::new();
-    let mut moved: Vec<NodeId> = vec![0; model.tree.nodes.len()];
-    let mut heights: Vec<usize> = Vec::with_capacity(model.tree.nodes.len());
-    for node in &model.tree.nodes {
-        heights.push(children(node).iter().map(|&child| heights[child] + 1).max().unwrap_or(0));
-    }
-    // A node is met twice: before its children, and after them.
-    let mut stack = vec![(model.tree.nodes.len() - 1, false)];
-    while let Some((id, children_done)) = stack.pop() {
-        let node = &model.tree.nodes[id];
-        if !children_done {
-            stack.push((id, true));
-            // The stack turns the order around; the sort is stable.
-            let mut later_first: Vec<NodeId> = children(node).iter().rev().copied().collect();
-            later_first.sort_by_key(|&child| heights[child]);
-            stack.extend(later_first.into_iter().map(|child| (child, false)));
-            continue;
-        }
-        let node = match node {
-            Node::Sum { children, rule } => {
-                let rule = &model.tree.rules[*rule];
-                let known = rules.iter().position(|other| other == rule);
-                let rule = known.unwrap_or_else(|| {
-                    rules.push(rule.clone());
-                    rules.len() - 1
-                });
-                Node::Sum { children: children.iter().map(|&child| moved[child]).collect(), rule }
-            }
-            Node::Scaled { child, block } => Node::Scaled { child: moved[*child], block: *block },
-            leaf => leaf.clone(),
-        };
-        moved[id] = nodes.len();
-        nodes.push(node);
-    }
-    Model { tree: Tree { nodes, rules }, ..model.clone() }
-}
-
-/// The children of a node, in order.
-pub fn children(node: &Node) -> &[NodeId] {
-    match node {
-        Node::Sum { children, .. } => children,
-        Node::Scaled { child, .. } => std::slice::from_ref(child),
-        Node::Product(_) | Node::Accumulator | Node::Zero => &[],
-    }
-}
-
 /// Names for rules: what kind of sum they are, numbered where there are several of a kind.
 pub fn rule_names(rules: &[Rule]) -> Vec<String> {
     let kind = |rule: &Rule| match (&rule.added, &rule.normalised) {
@@ -428,7 +374,7 @@ impl From<&Model> for Arithmetic {
     /// # Panics
     /// If the model does not pass [`Model::check`].
     fn from(model: &Model) -> Arithmetic {
-        let model = canonical(model);
+        let model = model.canonical();
         let names = rule_names(&model.tree.rules);
         Arithmetic {
             a: model.a,
@@ -649,7 +595,7 @@ impl TryFrom<&Arithmetic> for Model {
             },
             error => error.into(),
         })?;
-        Ok(canonical(&model))
+        Ok(model.canonical())
     }
 }
 

@@ -12,7 +12,6 @@
 use mmaprobe_model::Model;
 use mmaprobe_model::tree::{Added, Fused, Node, NodeId, Normalised, Rule};
 
-use crate::sheet::arithmetic::canonical;
 use crate::sheet::outline::{Chain, Outline, Part, abbreviated, list};
 use crate::sheet::spelling::short;
 
@@ -24,7 +23,7 @@ const MIN_WIDTH: usize = 40;
 /// # Panics
 /// If the model does not pass [`Model::check`].
 pub fn draw(model: &Model, width: usize) -> Vec<String> {
-    let model = canonical(model);
+    let model = model.canonical();
     let outline = Outline::new(&model.tree);
     let mut drawing = Drawing {
         outline: &outline,

@@ -8,7 +8,6 @@ use std::collections::BTreeMap;
 
 use mmaprobe_model::tree::{Node, NodeId, RuleId, Tree};
 
-use crate::sheet::arithmetic::children;
 use crate::sheet::program::runs;
 
 /// A canonical tree, and which of its subtrees are alike.
@@ -111,10 +110,10 @@ impl<'t> Outline<'t> {
 
     fn chain_at(&self, id: NodeId, position: usize) -> Chain {
         let mut links = vec![id];
-        let mut start = children(self.node(id))[position];
+        let mut start = self.node(id).children()[position];
         while self.alike_but_for(links[links.len() - 1], start, position) {
             links.push(start);
-            start = children(self.node(start))[position];
+            start = self.node(start).children()[position];
         }
         links.reverse();
         Chain { links, position, start }
@@ -175,7 +174,7 @@ impl<'t> Outline<'t> {
         while let Some(id) = stack.pop() {
             match self.node(id) {
                 Node::Product(k) => products.push(*k),
-                node => stack.extend(children(node).iter().rev()),
+                node => stack.extend(node.children().iter().rev()),
             }
         }
         products

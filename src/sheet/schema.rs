@@ -90,6 +90,10 @@ pub struct Entry {
     /// What supports the arithmetic.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub evidence: Vec<Statement>,
+    /// What could be said otherwise of the same function: no input that was tried tells these
+    /// alternatives from what is said.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub equivalent: Vec<Ambiguity>,
     /// What the answers left open.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ambiguous: Vec<Ambiguity>,
@@ -267,11 +271,11 @@ pub struct Statement {
     pub rejected: Vec<String>,
 }
 
-/// Something that the answers left open.
+/// Something for which there are alternatives that no answer contradicts.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Ambiguity {
-    /// What is open.
+    /// What it is about.
     pub statement: String,
     /// What it could be.
     pub alternatives: Vec<String>,

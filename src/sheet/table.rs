@@ -1,17 +1,17 @@
 //! A sheet in the terminal.
 
 use mmaprobe_model::Model;
-use tabled::builder::Builder;
-use tabled::settings::peaker::Priority;
-use tabled::settings::{Style, Width};
 
 use crate::sheet::draw::draw;
 use crate::sheet::schema::{Counterexample, Entry, Formats, NanPayloads, Sheet, Status};
 use crate::sheet::spelling::Phrase;
+use crate::table::plain;
 
-/// Columns that cells take at most, so that the table fits 80: names, and everything else.
-const NAME_WIDTH: usize = 18;
-const CELL_WIDTH: usize = 13;
+/// Columns that names and states take at most, so that the table fits 80.
+const NAME_WIDTH: usize = 20;
+const STATUS_WIDTH: usize = 16;
+/// Probes named for each statement; the sheet names them all.
+const SHOWN_PROBES: usize = 3;
 
 /// The sheet as text: its head, a table of all instructions, and a section for each.
 pub fn show(sheet: &Sheet, width: usize) -> String {
@@ -19,17 +19,22 @@ pub fn show(sheet: &Sheet, width: usize) -> String {
     page.head(sheet);
     page.lines.push(String::new());
     page.lines.extend(overview(sheet, width).lines().map(String::from));
-    for entry in &sheet.instructions {
+    for entry in sheet.instructions.iter().filter(|entry| is_listed(entry)) {
         page.lines.push(String::new());
         page.section(entry);
     }
     page.finish()
 }
 
+/// Whether an entry is worth a line of its own: a mode without effect is told with its instruction.
+fn is_listed(entry: &Entry) -> bool {
+    entry.status != Status::ModeWithoutEffect
+}
+
 /// The summation tree of every instruction.
 pub fn show_tree(sheet: &Sheet, width: usize) -> String {
     let mut page = Page::new(width);
-    for (index, entry) in sheet.instructions.iter().enumerate() {
+    for (index, entry) in sheet.instructions.iter().filter(|entry| is_listed(entry)).enumerate() {
         if index > 0 {
             page.lines.push(String::new());
         }
@@ -95,29 +100,25 @@ impl Page {
         if let Some(of) = &entry.mode_of {
             self.field("mode", &format!("{} with {}", of.instruction, of.mode));
         }
-        for mode in &entry.modes {
-            self.field("mode", &format!("{}: {} ({})", mode.mode, mode.effect, mode.evidence));
-        }
-        for ambiguity in &entry.ambiguous {
-            let alternatives = ambiguity.alternatives.join(" | ");
-            self.field(
-                "ambiguous",
-                &format!("{}: {alternatives}; tried: {}", ambiguity.statement, ambiguity.tried),
-            );
+        self.modes(entry);
+        for (label, ambiguities) in [("ambiguous", &entry.ambiguous), ("same as", &entry.equivalent)] {
+            for ambiguity in ambiguities {
+                let alternatives = ambiguity.alternatives.join(" | ");
+                self.field(label, &format!("{}: {alternatives} ({})", ambiguity.statement, ambiguity.tried));
+            }
         }
         if let Some(counterexample) = &entry.counterexample {
             self.counterexample(counterexample);
         }
         for statement in &entry.evidence {
-            let mut text = format!(
-                "{} [{}; {}]",
+            let probes: Vec<&str> = statement.probes.iter().take(SHOWN_PROBES).map(String::as_str).collect();
+            let more = if statement.probes.len() > SHOWN_PROBES { ", …" } else { "" };
+            let text = format!(
+                "{} [{}: {}{more}]",
                 statement.statement,
-                statement.probes.join(", "),
-                counted(statement.answers, "answer")
+                counted(statement.answers, "answer"),
+                probes.join(", "),
             );
-            if !statement.rejected.is_empty() {
-                text += &format!("; not {}", statement.rejected.join(", not "));
-            }
             self.field("evidence", &text);
         }
         if let Some(validation) = &entry.validation {
@@ -144,6 +145,23 @@ impl Page {
         }
         for note in &entry.notes {
             self.field("note", note);
+        }
+    }
+
+    /// The modes of the machine, those with the same effect and evidence together.
+    fn modes(&mut self, entry: &Entry) {
+        let mut told: Vec<(&str, &str, Vec<&str>)> = Vec::new();
+        for mode in &entry.modes {
+            match told
+                .iter_mut()
+                .find(|(effect, evidence, _)| *effect == mode.effect && *evidence == mode.evidence)
+            {
+                Some((_, _, modes)) => modes.push(&mode.mode),
+                None => told.push((&mode.effect, &mode.evidence, vec![&mode.mode])),
+            }
+        }
+        for (effect, evidence, modes) in told {
+            self.field("modes", &format!("{}: {effect} ({evidence})", modes.join("; ")));
         }
     }
 
@@ -174,34 +192,33 @@ fn title(entry: &Entry) -> String {
 
 /// The table of all instructions.
 fn overview(sheet: &Sheet, width: usize) -> String {
-    let mut table = Builder::default();
-    table.push_record(["instruction", "m×n×k", "formats", "status\nalgorithm", "validated\ndot-adds"]);
-    for entry in &sheet.instructions {
-        let validated = entry.validation.as_ref().map_or("–".into(), |validation| {
-            format!("{}\n{} wrong", grouped(validation.dot_adds), grouped(validation.mismatches))
-        });
-        table.push_record([
-            cut(&entry.name, NAME_WIDTH),
-            format!("{}×{}×{}", entry.shape.m, entry.shape.n, entry.shape.k),
-            formats(&entry.formats),
-            format!("{}\n{}", cut(entry.status.name(), CELL_WIDTH), cut(&entry.algorithm, CELL_WIDTH)),
-            validated,
-        ]);
-    }
-    let mut table = table.build();
-    // Records take several lines each: rules between all of them, not below the heading alone.
-    table.with(Style::modern_rounded());
-    // Whatever a cell could not cut, and narrower terminals.
-    table.with(Width::wrap(width).priority(Priority::max(true)));
-    table.to_string()
+    let rows: Vec<[String; 5]> = sheet
+        .instructions
+        .iter()
+        .filter(|entry| is_listed(entry))
+        .map(|entry| {
+            let named = if entry.algorithm == "unnamed" { "" } else { &entry.algorithm };
+            [
+                cut(&entry.name, NAME_WIDTH),
+                format!("{}×{}×{}", entry.shape.m, entry.shape.n, entry.shape.k),
+                formats(&entry.formats),
+                format!("{} {named}", cut(entry.status.name(), STATUS_WIDTH)).trim_end().to_string(),
+                entry.validation.as_ref().map_or("–".into(), |validation| match validation.mismatches {
+                    0 => grouped(validation.dot_adds),
+                    wrong => format!("{} wrong", grouped(wrong)),
+                }),
+            ]
+        })
+        .collect();
+    plain(["instruction", "m×n×k", "formats", "status", "validated"], &rows, width)
 }
 
 fn formats(formats: &Formats) -> String {
     let Formats { a, b, c, d } = formats;
     let factors = format!("{a}·{b}");
-    // The factors apart where they would take more than their column.
-    let factors = if factors.chars().count() > CELL_WIDTH { format!("{a}\n· {b}") } else { factors };
-    format!("{factors}\n+ {c}\n→ {d}")
+    // The accumulator apart where both would take more than their column.
+    let gap = if factors.chars().count() > 10 { "\n" } else { " " };
+    if c == d { format!("{factors}{gap}+ {c}") } else { format!("{factors}{gap}+ {c} → {d}") }
 }
 
 /// A text in lines of at most `width` columns, cut after separators.

@@ -9,7 +9,7 @@ use mmaprobe_model::tree::{
 };
 use mmaprobe_model::{Model, Rounding};
 
-use crate::sheet::arithmetic::{canonical, rule_names};
+use crate::sheet::arithmetic::rule_names;
 use crate::sheet::outline::{Outline, Part, abbreviated, list};
 use crate::sheet::spelling::{Bits, Phrase};
 
@@ -18,7 +18,7 @@ use crate::sheet::spelling::{Bits, Phrase};
 /// # Panics
 /// If the model does not pass [`Model::check`].
 pub fn describe(model: &Model) -> String {
-    let model = canonical(model);
+    let model = model.canonical();
     let outline = Outline::new(&model.tree);
     let mut words = Words::new(&outline, &model.tree.rules);
     words.structure("d", &[outline.root()], false);

@@ -1,0 +1,529 @@
+//! Inference: from answers to a sum tree.
+//!
+//! The steps of the design, in order: [trust] nothing yet; find the [order] of summation; ask the
+//! crafted probes; search for rules that explain every answer ([structure], [knobs], [fit]);
+//! [separate] what remains; validate on fresh random inputs. The engine knows a device through
+//! [`Device::run`] alone.
+
+pub mod evidence;
+pub mod fit;
+pub mod knobs;
+pub mod order;
+pub mod separate;
+pub mod statements;
+pub mod structure;
+pub mod trust;
+
+use mmaprobe_model::tree::NanRule;
+use mmaprobe_model::{Executor, Model};
+use mmaprobe_probes::random::{self, Distribution};
+use mmaprobe_probes::{DotAdd, Probe, Signature, infinities, nans, precision, rounding, subnormals, zeros};
+use rand_xoshiro::Xoshiro256PlusPlus;
+use rand_xoshiro::rand_core::SeedableRng;
+
+use crate::device::simulated::Simulated;
+use crate::device::{Device, DeviceError, Identity, Instruction, Provenance};
+use crate::validation::{self, Mismatch, Nans, Outcome, Plan, ValidationError};
+use evidence::{Class, Evidence};
+use fit::Fitted;
+use knobs::{Knob, Turned};
+use separate::{Inseparable, Separation};
+use statements::Statement;
+use structure::Structure;
+use trust::Distrust;
+
+/// What the caller chooses.
+#[derive(Clone, Copy, Debug)]
+pub struct Options {
+    /// Random dot-adds to validate the model on; 0 for none.
+    pub validate: u64,
+    /// Seed of everything random.
+    pub seed: u64,
+}
+
+/// How far inference got.
+#[derive(Clone, Debug)]
+pub enum Conclusion {
+    /// A model explains every answer and every validated dot-add.
+    Characterized(Model),
+    /// A model explains every answer, but fresh inputs contradict it, again and again.
+    Refuted(Model, Counterexample),
+    /// No model of the grammar explains every answer.
+    Unexplained(Counterexample),
+    /// The device is no function, or not the same one everywhere.
+    Distrusted(Distrust),
+    /// A mode of the machine in which another instruction computes what it does by default.
+    ModeWithoutEffect,
+}
+
+/// A question that a model answers wrongly.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Counterexample {
+    /// The question.
+    pub question: DotAdd,
+    /// The device's answer.
+    pub device: u64,
+    /// The model's answer.
+    pub model: u64,
+}
+
+/// What was found out about an instruction.
+#[derive(Clone, Debug)]
+pub struct Finding {
+    /// The end of the search.
+    pub conclusion: Conclusion,
+    /// The statements about the model, with their evidence.
+    pub statements: Vec<Statement>,
+    /// Choices that no input tells from the model's own.
+    pub inseparable: Vec<Inseparable>,
+    /// Inputs tried on each of those.
+    pub tried: u64,
+    /// Answers that the order of summation was read from.
+    pub order_answers: u64,
+    /// Pairs of summands whose order the formats cannot show.
+    pub unreachable_pairs: usize,
+    /// The validation that ended the search.
+    pub validation: Option<(Plan, Outcome)>,
+    /// Calls of the device, validation apart.
+    pub rounds: u64,
+    /// Dot-adds asked, validation apart.
+    pub dot_adds: u64,
+}
+
+/// Told what inference is doing.
+pub trait Progress: Sync {
+    /// A new step has begun; `length` is what [`advance`](Progress::advance) will add up to, if known.
+    fn step(&self, what: &str, length: Option<u64>);
+    /// Part of a step is done.
+    fn advance(&self, amount: u64);
+}
+
+/// Says nothing.
+pub struct Silent;
+
+impl Progress for Silent {
+    fn step(&self, _: &str, _: Option<u64>) {}
+    fn advance(&self, _: u64) {}
+}
+
+/// Random questions of each distribution among the first evidence.
+const RANDOM_EACH: usize = 120;
+/// Counterexamples that may widen the evidence before the search gives up.
+const ATTEMPTS: u64 = 8;
+
+/// Characterises an instruction.
+///
+/// # Errors
+/// If the device fails.
+pub fn characterize(
+    device: &dyn Device,
+    instruction: &Instruction,
+    options: &Options,
+    progress: &dyn Progress,
+) -> Result<Finding, DeviceError> {
+    let mut evidence = Evidence::new(device, instruction);
+    characterize_with(&mut evidence, options, progress)
+}
+
+/// Characterises an instruction and leaves the evidence with the caller.
+///
+/// # Errors
+/// If the device fails.
+pub fn characterize_with(
+    evidence: &mut Evidence,
+    options: &Options,
+    progress: &dyn Progress,
+) -> Result<Finding, DeviceError> {
+    let mut finding = Finding {
+        conclusion: Conclusion::ModeWithoutEffect,
+        statements: Vec::new(),
+        inseparable: Vec::new(),
+        tried: 0,
+        order_answers: 0,
+        unreachable_pairs: 0,
+        validation: None,
+        rounds: 0,
+        dot_adds: 0,
+    };
+    progress.step("is it a function?", None);
+    let (distrust, spent) = trust::check(evidence.device(), evidence.instruction(), options.seed)?;
+    evidence.rounds += spent.rounds;
+    evidence.dot_adds += spent.dot_adds;
+    if let Some(distrust) = distrust {
+        finding.conclusion = Conclusion::Distrusted(distrust);
+        return Ok(finished(finding, evidence));
+    }
+    progress.step("order of summation", None);
+    let order = order::find(evidence)?;
+    finding.unreachable_pairs = order.unreachable;
+    finding.order_answers = evidence.answers.len() as u64;
+    progress.step("crafted probes", None);
+    ask_crafted(evidence, options.seed)?;
+    let structures = Structure::candidates(&order.skeleton);
+    let mut validated_seed = options.seed;
+    let mut fitted: Option<Fitted> = None;
+    let mut rivals: Vec<Turned> = Vec::new();
+    for attempt in 0..ATTEMPTS {
+        progress.step("search for rules", None);
+        let starts = || {
+            let start = |&s| (s, structure::start(evidence.signature(), &order.skeleton, s));
+            structures.iter().map(start).collect()
+        };
+        let mut candidates = look(evidence, fitted.take(), &starts, &mut rivals);
+        if candidates[0].contradicted > 0
+            && let Some(distrust) = asked_again(evidence)?
+        {
+            finding.conclusion = Conclusion::Distrusted(distrust);
+            return Ok(finished(finding, evidence));
+        }
+        let mut found = search(evidence, &mut candidates);
+        if found.contradicted > 0 {
+            finding.conclusion = Conclusion::Unexplained(smallest_contradiction(&found.model, evidence));
+            return Ok(finished(finding, evidence));
+        }
+        found.model = found.model.canonical();
+        progress.step("separating candidates", None);
+        let seed = options.seed.wrapping_add(1000 * (attempt + 1));
+        match separate::separate(evidence, &found.model, rivals.clone(), seed)? {
+            Separation::Contradicted => {
+                fitted = Some(found);
+                continue;
+            }
+            Separation::Settled { inseparable, tried } => {
+                finding.inseparable = inseparable;
+                finding.tried = tried;
+            }
+        }
+        let verdict = validate(evidence, &found.model, options, validated_seed, progress)?;
+        match verdict {
+            Verdict::Holds(validation) => {
+                finding.statements = statements::about(&found.model, evidence);
+                finding.validation = validation;
+                finding.conclusion = Conclusion::Characterized(found.model);
+                return Ok(finished(finding, evidence));
+            }
+            Verdict::Noise(distrust) => {
+                finding.conclusion = Conclusion::Distrusted(distrust);
+                return Ok(finished(finding, evidence));
+            }
+            Verdict::Contradicted { counterexample, validation } if attempt + 1 == ATTEMPTS => {
+                finding.statements = statements::about(&found.model, evidence);
+                finding.validation = Some(validation);
+                finding.conclusion = Conclusion::Refuted(found.model, counterexample);
+                return Ok(finished(finding, evidence));
+            }
+            Verdict::Contradicted { counterexample, .. } => {
+                widen(evidence, &counterexample.question)?;
+                validated_seed = validated_seed.wrapping_add(1);
+                fitted = Some(found);
+            }
+        }
+    }
+    let model = fitted.map(|fitted| fitted.model);
+    finding.conclusion = match model {
+        Some(model) => {
+            let counterexample = smallest_contradiction(&model, evidence);
+            Conclusion::Refuted(model, counterexample)
+        }
+        None => unreachable!("every attempt leaves a model"),
+    };
+    Ok(finished(finding, evidence))
+}
+
+/// Asks an instruction in another mode everything that was asked by default. `Some` if all answers
+/// are the same and fresh random inputs agree with the model: the mode has no effect.
+///
+/// # Errors
+/// If the device fails.
+pub fn mode_without_effect(
+    base: &Evidence,
+    model: &Model,
+    evidence: &mut Evidence,
+    options: &Options,
+    progress: &dyn Progress,
+) -> Result<Option<Finding>, DeviceError> {
+    progress.step("does the mode have an effect?", None);
+    let questions: Vec<DotAdd> = base.answers.iter().map(|answered| answered.question.clone()).collect();
+    let answers = evidence.run(&questions)?;
+    if base.answers.iter().zip(&answers).any(|(answered, &answer)| answered.answer != answer) {
+        return Ok(None);
+    }
+    let Verdict::Holds(validation) = validate(evidence, model, options, options.seed, progress)? else {
+        return Ok(None);
+    };
+    Ok(Some(Finding {
+        conclusion: Conclusion::ModeWithoutEffect,
+        statements: Vec::new(),
+        inseparable: Vec::new(),
+        tried: 0,
+        order_answers: 0,
+        unreachable_pairs: 0,
+        validation,
+        rounds: evidence.rounds,
+        dot_adds: evidence.dot_adds,
+    }))
+}
+
+fn finished(finding: Finding, evidence: &Evidence) -> Finding {
+    Finding { rounds: evidence.rounds, dot_adds: evidence.dot_adds, ..finding }
+}
+
+/// The crafted probes of the paper's sections III.D to III.F, and some random dot-adds.
+fn ask_crafted(evidence: &mut Evidence, seed: u64) -> Result<(), DeviceError> {
+    let signature = *evidence.signature();
+    let mut probes = precision::probe(&signature);
+    probes.push(rounding::sticky(&signature));
+    probes.extend(subnormals::probe(&signature));
+    probes.extend(zeros::probe(&signature));
+    probes.extend(infinities::probe(&signature));
+    probes.extend(nans::probe(&signature));
+    probes.push(random_probe(&signature, seed));
+    evidence.ask(probes)?;
+    let cuts = cuts(evidence);
+    let mut probes = rounding::probe(&signature, &cuts);
+    probes.push(rounding::exponents(&signature, &cuts));
+    evidence.ask(probes)
+}
+
+fn random_probe(signature: &Signature, seed: u64) -> Probe {
+    let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
+    let dot_adds = Distribution::ALL
+        .iter()
+        .flat_map(|&distribution| std::iter::repeat_n(distribution, RANDOM_EACH))
+        .map(|distribution| random::dot_add(distribution, signature, &mut rng))
+        .collect();
+    Probe {
+        name: "random",
+        question: "what is the answer to random inputs?",
+        source: "MMA-Sim paper, section V",
+        dot_adds,
+    }
+}
+
+/// Where ladders end: the fraction bits at which something was lost, the format's own among them.
+fn cuts(evidence: &Evidence) -> Vec<i32> {
+    let signature = evidence.signature();
+    let mut counted: Vec<(i32, usize)> = Vec::new();
+    for ladder in precision::pair_ladders(signature).iter().chain(&precision::triple_ladders(signature)) {
+        let answers: Vec<Option<u64>> = ladder.iter().map(|question| evidence.answer(question)).collect();
+        let Some(last) = answers.last() else { continue };
+        // The last rung whose answer is not the one that all later rungs share.
+        if let Some(cut) = answers.iter().rposition(|answer| answer != last)
+            && cut + 2 < answers.len()
+        {
+            match counted.iter_mut().find(|(c, _)| *c == cut as i32) {
+                Some((_, count)) => *count += 1,
+                None => counted.push((cut as i32, 1)),
+            }
+        }
+    }
+    counted.sort_by_key(|&(cut, count)| (std::cmp::Reverse(count), cut));
+    counted.truncate(4);
+    let mut cuts: Vec<i32> = counted.into_iter().map(|(cut, _)| cut).collect();
+    cuts.push(signature.d.fraction_bits as i32);
+    cuts.sort_unstable();
+    cuts.dedup();
+    cuts
+}
+
+/// A quick look at every structure, and at the model so far: those that the fewest answers
+/// contradict first, at least one. Other structures that no answer contradicts become `rivals`.
+fn look(
+    evidence: &Evidence,
+    known: Option<Fitted>,
+    starts: &dyn Fn() -> Vec<(Structure, Model)>,
+    rivals: &mut Vec<Turned>,
+) -> Vec<Fitted> {
+    if let Some(known) = known {
+        let improved = fit::improve(evidence, known, Class::Nan, true);
+        if improved.contradicted == 0 {
+            return vec![improved];
+        }
+    }
+    let mut looked: Vec<(Structure, Fitted)> = starts()
+        .into_iter()
+        .map(|(structure, model)| {
+            (structure, improve_by_class(evidence, Fitted { model, contradicted: usize::MAX }, false))
+        })
+        .collect();
+    // The sort is stable: simpler structures go first.
+    looked.sort_by_key(|(_, fitted)| fitted.contradicted);
+    *rivals = looked
+        .iter()
+        .skip(1)
+        .filter(|(_, fitted)| fitted.contradicted == 0)
+        .map(|(structure, fitted)| Turned {
+            knob: Knob { what: "structure of the sums".to_string(), rule: None },
+            choice: structure.to_string(),
+            model: fitted.model.clone(),
+        })
+        .collect();
+    looked.into_iter().map(|(_, fitted)| fitted).collect()
+}
+
+/// Structures that are searched thoroughly.
+const SEARCHED: usize = 4;
+
+/// The model that the fewest answers contradict, best none; thorough where a quick look was not enough.
+fn search(evidence: &Evidence, candidates: &mut Vec<Fitted>) -> Fitted {
+    let mut best = candidates[0].clone();
+    for fitted in candidates.drain(..).take(SEARCHED) {
+        if best.contradicted == 0 {
+            break;
+        }
+        let found = improve_by_class(evidence, fitted, true);
+        if found.contradicted < best.contradicted {
+            best = found;
+        }
+    }
+    best
+}
+
+/// Asks everything once more: what no model explains may be no function.
+fn asked_again(evidence: &mut Evidence) -> Result<Option<Distrust>, DeviceError> {
+    let questions: Vec<DotAdd> = evidence.answers.iter().map(|answered| answered.question.clone()).collect();
+    let again = evidence.run(&questions)?;
+    Ok(evidence.answers.iter().zip(again).find(|(answered, again)| answered.answer != *again).map(
+        |(answered, again)| Distrust::NotDeterministic {
+            question: answered.question.clone(),
+            answers: (answered.answer, again),
+            between: "two times of asking",
+        },
+    ))
+}
+
+/// Settles one class of answers after the other.
+fn improve_by_class(evidence: &Evidence, mut fitted: Fitted, thorough: bool) -> Fitted {
+    for class in Class::ALL {
+        fitted = fit::improve(evidence, fitted, class, thorough);
+    }
+    fitted
+}
+
+/// The simplest question whose answer contradicts a model.
+fn smallest_contradiction(model: &Model, evidence: &Evidence) -> Counterexample {
+    let mut executor = Executor::new(model).expect("a fitted model can be executed");
+    let zeros = mmaprobe_probes::place::zeros(evidence.signature());
+    let weight = |question: &DotAdd| {
+        let differing = |x: &[u64], y: &[u64]| x.iter().zip(y).filter(|(x, y)| x != y).count();
+        let ones: u32 =
+            question.a.iter().chain(&question.b).chain([&question.c]).map(|bits| bits.count_ones()).sum();
+        (differing(&question.a, &zeros.a) + differing(&question.b, &zeros.b), ones)
+    };
+    evidence
+        .answers
+        .iter()
+        .filter_map(|answered| {
+            let q = &answered.question;
+            let model = executor.dot_add(&q.a, &q.b, q.c, &q.sa, &q.sb);
+            (model != answered.answer).then(|| Counterexample {
+                question: q.clone(),
+                device: answered.answer,
+                model,
+            })
+        })
+        .min_by_key(|counterexample| (weight(&counterexample.question), counterexample.question.clone()))
+        .expect("an answer contradicts the model")
+}
+
+enum Verdict {
+    Holds(Option<(Plan, Outcome)>),
+    Contradicted { counterexample: Counterexample, validation: (Plan, Outcome) },
+    Noise(Distrust),
+}
+
+/// Compares the model with the device on fresh random inputs.
+fn validate(
+    evidence: &Evidence,
+    model: &Model,
+    options: &Options,
+    seed: u64,
+    progress: &dyn Progress,
+) -> Result<Verdict, DeviceError> {
+    let (device, instruction) = (evidence.device(), evidence.instruction());
+    if options.validate == 0 {
+        return Ok(Verdict::Holds(None));
+    }
+    let elements = (instruction.m * instruction.n) as u64;
+    let nans =
+        if model.nan == NanRule::Unknown && instruction.d.has_nan() { Nans::AsOne } else { Nans::Bits };
+    let plan = Plan {
+        sets: options.validate.div_ceil(elements),
+        seed,
+        distributions: Distribution::ALL.to_vec(),
+        nans,
+    };
+    let identity = Identity {
+        name: "model".to_string(),
+        description: "the model found".to_string(),
+        properties: Vec::new(),
+        provenance: Provenance::Simulated,
+        absent: Vec::new(),
+    };
+    let simulated = Simulated::new(identity, vec![(instruction.clone(), model.clone())])
+        .expect("a fitted model can be executed");
+    progress.step("validating", Some(plan.sets * elements));
+    let advance = |sets: u64| progress.advance(sets * elements);
+    let outcome = match validation::validate(device, instruction, &simulated, instruction, &plan, &advance) {
+        Ok(outcome) => outcome,
+        Err(ValidationError::Device(error)) => return Err(error),
+        Err(error) => unreachable!("the model is that of the instruction: {error}"),
+    };
+    let Some(Mismatch { question, answers, shrunk, shrunk_answers, reproduced_alone, .. }) =
+        outcome.mismatch.clone()
+    else {
+        return Ok(Verdict::Holds(Some((plan, outcome))));
+    };
+    if !reproduced_alone {
+        // Alone, the device answers as the model does: its first answer depended on something else.
+        let answers = (answers.0, answers.1);
+        return Ok(Verdict::Noise(Distrust::NotDeterministic {
+            question,
+            answers,
+            between: "an element among others and alone",
+        }));
+    }
+    let counterexample =
+        Counterexample { question: shrunk, device: shrunk_answers.0, model: shrunk_answers.1 };
+    Ok(Verdict::Contradicted { counterexample, validation: (plan, outcome) })
+}
+
+/// Adds a counterexample and inputs around it to the evidence: single bits flipped, signs changed,
+/// summands left out.
+fn widen(evidence: &mut Evidence, question: &DotAdd) -> Result<(), DeviceError> {
+    let signature = *evidence.signature();
+    let mut around = vec![question.clone()];
+    let zeros = mmaprobe_probes::place::zeros(&signature);
+    let bits = |format: &mmaprobe_model::Format| {
+        (format.ignored_low_bits..format.ignored_low_bits + format.bits()).map(|bit| 1u64 << bit)
+    };
+    for flipped in bits(&signature.c) {
+        around.push(DotAdd { c: question.c ^ flipped, ..question.clone() });
+    }
+    let mut varied = 0;
+    for k in 0..signature.k {
+        if (question.a[k], question.b[k]) == (zeros.a[k], zeros.b[k]) || varied == 4 {
+            continue;
+        }
+        varied += 1;
+        let mut without = question.clone();
+        (without.a[k], without.b[k]) = (zeros.a[k], zeros.b[k]);
+        around.push(without);
+        for flipped in bits(&signature.a) {
+            let mut near = question.clone();
+            near.a[k] ^= flipped;
+            around.push(near);
+        }
+        for flipped in bits(&signature.b) {
+            let mut near = question.clone();
+            near.b[k] ^= flipped;
+            around.push(near);
+        }
+    }
+    evidence.ask(vec![Probe {
+        name: "counterexample",
+        question: "what is the answer to a counterexample, and around it?",
+        source: "design, inference step 5",
+        dot_adds: around,
+    }])
+}

@@ -1,0 +1,224 @@
+//! Evidence: every question asked, and its answer.
+
+use std::collections::HashMap;
+
+use mmaprobe_model::format::{Decoded, Format};
+use mmaprobe_probes::{DotAdd, Probe, Signature};
+
+use crate::batch;
+use crate::device::{Device, DeviceError, Instruction};
+
+/// What an answer is about. Simple arithmetic is settled first; a model that is still wrong about
+/// NaNs can be right about everything before them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Class {
+    /// Normal numbers in, a normal number out, overflow far away.
+    Plain,
+    /// The result is zero, and nothing subnormal is involved.
+    Zero,
+    /// Subnormal operands, products or results.
+    Subnormal,
+    /// Infinities, or sums that may overflow.
+    Infinite,
+    /// NaNs.
+    Nan,
+}
+
+impl Class {
+    /// All classes, simplest first.
+    pub const ALL: [Class; 5] = [Class::Plain, Class::Zero, Class::Subnormal, Class::Infinite, Class::Nan];
+
+    /// The class of a question and its answer.
+    pub fn of(signature: &Signature, question: &DotAdd, answer: u64) -> Class {
+        let d = &signature.d;
+        let mut lowest = i32::MAX;
+        let mut highest = i32::MIN;
+        let mut class = match d.decode(answer) {
+            Decoded::Nan { .. } => return Class::Nan,
+            Decoded::Infinite { .. } => Class::Infinite,
+            Decoded::Finite { significand: 0, .. } => Class::Zero,
+            Decoded::Finite { significand, .. } if significand >> d.fraction_bits == 0 => Class::Subnormal,
+            Decoded::Finite { .. } => Class::Plain,
+        };
+        let answer_is_zero = class == Class::Zero;
+        // The leading exponent and the lowest bit's, raising the class where an operand does.
+        let mut look = |format: &Format, bits: u64| match format.decode(bits) {
+            Decoded::Nan { .. } => {
+                class = Class::Nan;
+                None
+            }
+            Decoded::Infinite { .. } => {
+                class = class.max(Class::Infinite);
+                None
+            }
+            Decoded::Finite { significand: 0, .. } => None,
+            Decoded::Finite { significand, exponent, .. } => {
+                if significand >> format.fraction_bits == 0 {
+                    class = class.max(Class::Subnormal);
+                }
+                let lsb = exponent - format.fraction_bits as i32;
+                let top = lsb + 63 - significand.leading_zeros() as i32;
+                Some((top, lsb + significand.trailing_zeros() as i32))
+            }
+        };
+        let mut summands = vec![look(&signature.c, question.c)];
+        let scales: Vec<i32> = match &signature.scale {
+            None => vec![0],
+            Some(scale) => question
+                .sa
+                .iter()
+                .zip(&question.sb)
+                .map(|(&sa, &sb)| match (look(&scale.format, sa), look(&scale.format, sb)) {
+                    (Some((x, _)), Some((y, _))) => x + y,
+                    _ => 0,
+                })
+                .collect(),
+        };
+        let block = signature.scale.map_or(signature.k, |scale| scale.block);
+        for (k, (&a, &b)) in question.a.iter().zip(&question.b).enumerate() {
+            let (a, b) = (look(&signature.a, a), look(&signature.b, b));
+            if let (Some((top_a, low_a)), Some((top_b, low_b))) = (a, b) {
+                let scale = scales[k / block];
+                summands.push(Some((top_a + top_b + 1 + scale, low_a + low_b + scale)));
+            }
+        }
+        for (top, low) in summands.into_iter().flatten() {
+            lowest = lowest.min(low);
+            highest = highest.max(top);
+            // An addend may be below the normal range although the result is not.
+            if top - 1 < d.min_exponent() {
+                class = class.max(Class::Subnormal);
+            }
+        }
+        let headroom = usize::BITS as i32 - signature.k.leading_zeros() as i32 + 1;
+        if highest > i32::MIN && highest + headroom >= d.max_exponent() {
+            class = class.max(Class::Infinite);
+        }
+        // A zero that may have been a tiny sum.
+        if answer_is_zero && lowest < d.min_exponent() {
+            class = class.max(Class::Subnormal);
+        }
+        class
+    }
+}
+
+/// A question and its answer.
+#[derive(Clone, Debug)]
+pub struct Answered {
+    /// Index into [`Evidence::probes`].
+    pub probe: usize,
+    /// The question.
+    pub question: DotAdd,
+    /// The bit pattern of d.
+    pub answer: u64,
+    /// What it is about.
+    pub class: Class,
+}
+
+/// The name, the question and the source of a probe that was asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Asked {
+    /// Its name.
+    pub name: &'static str,
+    /// Its question in words.
+    pub question: &'static str,
+    /// Where it comes from.
+    pub source: &'static str,
+}
+
+/// Everything that a device has answered about one instruction.
+pub struct Evidence<'d> {
+    device: &'d dyn Device,
+    instruction: &'d Instruction,
+    signature: Signature,
+    /// The probes that were asked.
+    pub probes: Vec<Asked>,
+    /// The answers, in the order of asking.
+    pub answers: Vec<Answered>,
+    known: HashMap<DotAdd, u64>,
+    /// Calls of the device so far.
+    pub rounds: u64,
+    /// Dot-adds asked so far.
+    pub dot_adds: u64,
+}
+
+impl<'d> Evidence<'d> {
+    /// No evidence yet.
+    pub fn new(device: &'d dyn Device, instruction: &'d Instruction) -> Evidence<'d> {
+        Evidence {
+            device,
+            instruction,
+            signature: instruction.signature(),
+            probes: Vec::new(),
+            answers: Vec::new(),
+            known: HashMap::new(),
+            rounds: 0,
+            dot_adds: 0,
+        }
+    }
+
+    /// What the instruction takes.
+    pub fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    /// The instruction.
+    pub fn instruction(&self) -> &'d Instruction {
+        self.instruction
+    }
+
+    /// The device, for what is no single dot-add.
+    pub fn device(&self) -> &'d dyn Device {
+        self.device
+    }
+
+    /// Asks all questions of these probes that have not been asked yet, in one round, and keeps the
+    /// answers.
+    ///
+    /// # Errors
+    /// If the device fails.
+    pub fn ask(&mut self, probes: Vec<Probe>) -> Result<(), DeviceError> {
+        let mut fresh: Vec<(usize, DotAdd)> = Vec::new();
+        let mut seen = std::collections::HashSet::new();
+        for probe in probes {
+            let asked = Asked { name: probe.name, question: probe.question, source: probe.source };
+            let index = self.probes.iter().position(|p| *p == asked).unwrap_or_else(|| {
+                self.probes.push(asked);
+                self.probes.len() - 1
+            });
+            for question in probe.dot_adds {
+                if !self.known.contains_key(&question) && seen.insert(question.clone()) {
+                    fresh.push((index, question));
+                }
+            }
+        }
+        let questions: Vec<DotAdd> = fresh.iter().map(|(_, question)| question.clone()).collect();
+        let answers = self.run(&questions)?;
+        for ((probe, question), answer) in fresh.into_iter().zip(answers) {
+            self.known.insert(question.clone(), answer);
+            let class = Class::of(&self.signature, &question, answer);
+            self.answers.push(Answered { probe, question, answer, class });
+        }
+        Ok(())
+    }
+
+    /// Asks questions in one round, without keeping the answers.
+    ///
+    /// # Errors
+    /// If the device fails.
+    pub fn run(&mut self, questions: &[DotAdd]) -> Result<Vec<u64>, DeviceError> {
+        if questions.is_empty() {
+            return Ok(Vec::new());
+        }
+        self.rounds += 1;
+        self.dot_adds += questions.len() as u64;
+        let batch = batch::batch_of(self.instruction, questions);
+        let d = self.device.run(self.instruction, &batch)?;
+        Ok(batch::answers(self.instruction, questions.len(), &d))
+    }
+
+    /// The answer to a question that has been asked.
+    pub fn answer(&self, question: &DotAdd) -> Option<u64> {
+        self.known.get(question).copied()
+    }
+}

@@ -1,0 +1,167 @@
+//! The search for a model that explains every answer.
+//!
+//! From a structure with guessed rules, knobs are turned one at a time toward fewer contradicted
+//! answers, class by class: plain numbers first, NaNs last. Where single turns no longer help, sums
+//! get rules of their own and pairs of knobs are turned together.
+
+use mmaprobe_model::{Executor, Model};
+use rayon::prelude::*;
+
+use super::evidence::{Answered, Class, Evidence};
+use super::knobs::{self, Turned};
+
+/// A model and how many answers contradict it.
+#[derive(Clone, Debug)]
+pub struct Fitted {
+    /// The model.
+    pub model: Model,
+    /// Contradicted answers of the classes looked at.
+    pub contradicted: usize,
+}
+
+/// Counts the answers that contradict a model; stops at `limit`.
+pub fn contradicted<'a>(model: &Model, answers: impl Iterator<Item = &'a Answered>, limit: usize) -> usize {
+    let Ok(mut executor) = Executor::new(model) else {
+        return limit;
+    };
+    let mut count = 0;
+    for answered in answers {
+        let q = &answered.question;
+        if executor.dot_add(&q.a, &q.b, q.c, &q.sa, &q.sb) != answered.answer {
+            count += 1;
+            if count >= limit {
+                break;
+            }
+        }
+    }
+    count
+}
+
+/// The answers of classes up to this one, hardest first: those that contradicted the latest model
+/// are likely to contradict its neighbours, and a count can stop early.
+fn relevant<'e>(evidence: &'e Evidence, class: Class) -> Vec<&'e Answered> {
+    evidence.answers.iter().filter(|answered| answered.class <= class).collect()
+}
+
+/// Improves a model on the answers of classes up to `class`. Deterministic for any number of threads.
+pub fn improve(evidence: &Evidence, start: Fitted, class: Class, thorough: bool) -> Fitted {
+    let mut answers = relevant(evidence, class);
+    let mut best =
+        Fitted { contradicted: contradicted(&start.model, answers.iter().copied(), usize::MAX), ..start };
+    loop {
+        if best.contradicted == 0 {
+            return best;
+        }
+        front_load(&best.model, &mut answers);
+        if let Some(better) = turn_once(evidence, &best, class, &answers) {
+            best = better;
+            continue;
+        }
+        if !thorough {
+            return best;
+        }
+        if let Some(better) = split_and_turn(evidence, &best, class, &answers) {
+            best = better;
+            continue;
+        }
+        if let Some(better) = turn_twice(evidence, &best, class, &answers) {
+            best = better;
+            continue;
+        }
+        return best;
+    }
+}
+
+/// Puts the answers that contradict the model in front, keeping their order otherwise.
+fn front_load(model: &Model, answers: &mut Vec<&Answered>) {
+    let Ok(mut executor) = Executor::new(model) else { return };
+    let (wrong, right): (Vec<&Answered>, Vec<&Answered>) = answers.iter().partition(|answered| {
+        let q = &answered.question;
+        executor.dot_add(&q.a, &q.b, q.c, &q.sa, &q.sb) != answered.answer
+    });
+    *answers = wrong.into_iter().chain(right).collect();
+}
+
+/// Answers that contradict the model, and others, in the sample that candidates are tried on first.
+const SAMPLED: usize = 700;
+/// Candidates that the sample lets through to all answers.
+const PROMISING: usize = 8;
+
+/// The best of these candidates, if it is better than `best`; the first among equals.
+///
+/// Candidates are tried on a sample first; if none of the most promising is better on all answers,
+/// every candidate is tried on all.
+fn best_of(candidates: Vec<Model>, best: &Fitted, answers: &[&Answered]) -> Option<Fitted> {
+    if answers.len() > 4 * SAMPLED {
+        // The answers that contradict the model stand in front.
+        let wrong = best.contradicted.min(SAMPLED);
+        let step = (answers.len() - best.contradicted).div_ceil(SAMPLED).max(1);
+        let sample: Vec<&Answered> = answers[..wrong]
+            .iter()
+            .chain(answers[best.contradicted..].iter().step_by(step))
+            .copied()
+            .collect();
+        let mut tried: Vec<(usize, usize)> = candidates
+            .par_iter()
+            .map(|model| contradicted(model, sample.iter().copied(), wrong))
+            .enumerate()
+            .filter(|(_, count)| *count < wrong)
+            .map(|(index, count)| (count, index))
+            .collect();
+        tried.sort_unstable();
+        tried.truncate(PROMISING);
+        let promising = tried.iter().map(|&(_, index)| candidates[index].clone()).collect();
+        if let Some(better) = best_of_all(promising, best, answers) {
+            return Some(better);
+        }
+    }
+    best_of_all(candidates, best, answers)
+}
+
+fn best_of_all(candidates: Vec<Model>, best: &Fitted, answers: &[&Answered]) -> Option<Fitted> {
+    candidates
+        .into_par_iter()
+        .map(|model| Fitted {
+            contradicted: contradicted(&model, answers.iter().copied(), best.contradicted),
+            model,
+        })
+        .enumerate()
+        .filter(|(_, fitted)| fitted.contradicted < best.contradicted)
+        .min_by_key(|(index, fitted)| (fitted.contradicted, *index))
+        .map(|(_, fitted)| fitted)
+}
+
+/// Turns one knob: the best choice of all.
+fn turn_once(evidence: &Evidence, best: &Fitted, class: Class, answers: &[&Answered]) -> Option<Fitted> {
+    let turned = knobs::turn_all(&best.model, evidence.signature(), class, evidence);
+    best_of(turned.into_iter().map(|turned| turned.model).collect(), best, answers)
+}
+
+/// Gives some sums a rule of their own and turns one of its knobs.
+fn split_and_turn(evidence: &Evidence, best: &Fitted, class: Class, answers: &[&Answered]) -> Option<Fitted> {
+    let mut candidates = Vec::new();
+    for model in knobs::split(&best.model) {
+        let turned = knobs::turn_all(&model, evidence.signature(), class, evidence);
+        candidates.extend(turned.into_iter().map(|turned| turned.model));
+    }
+    best_of(candidates, best, answers)
+}
+
+/// Turns two knobs at once: the few best choices of each knob, against every other knob.
+fn turn_twice(evidence: &Evidence, best: &Fitted, class: Class, answers: &[&Answered]) -> Option<Fitted> {
+    // What one turn makes worse, a second may make good: the first turns that cost least.
+    let limit = best.contradicted + best.contradicted / 2 + 20;
+    let turned = knobs::turn_all(&best.model, evidence.signature(), class, evidence);
+    let mut first: Vec<(usize, usize, Turned)> = turned
+        .into_par_iter()
+        .enumerate()
+        .map(|(index, turned)| (contradicted(&turned.model, answers.iter().copied(), limit), index, turned))
+        .filter(|(count, _, turned)| *count < limit && turned.model != best.model)
+        .collect();
+    first.sort_by_key(|(count, index, _)| (*count, *index));
+    first.truncate(24);
+    first.into_iter().find_map(|(_, _, turned)| {
+        let second = knobs::turn_all(&turned.model, evidence.signature(), class, evidence);
+        best_of(second.into_iter().map(|turned| turned.model).collect(), best, answers)
+    })
+}

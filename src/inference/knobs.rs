@@ -1,0 +1,555 @@
+//! The grammar of rules: every single thing that can be different about a model.
+//!
+//! A *knob* is one statement about a model ("final rounding of R0"); its *choices* are the values it
+//! can have. The search turns knobs; a sheet's evidence says which choices the answers contradict.
+
+use mmaprobe_model::Rounding;
+use mmaprobe_model::format::{self, Decoded, Format, Overflow, RoundTo, Specials, Subnormals, Tininess};
+use mmaprobe_model::tree::{
+    Added, Alignment, Exponents, Far, Fused, InputSubnormals, Model, NanRule, NanSource, Node, Normalised,
+    Product, Propagation, Rule, RuleId, ZeroSigns, ZeroTerms,
+};
+use mmaprobe_probes::Signature;
+
+use super::evidence::{Class, Evidence};
+
+/// One thing that can be different about a model.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Knob {
+    /// What it is, in words.
+    pub what: String,
+    /// The rule that it belongs to, if it belongs to one.
+    pub rule: Option<RuleId>,
+}
+
+/// A model in which one knob has another choice.
+#[derive(Clone, Debug)]
+pub struct Turned {
+    /// The knob.
+    pub knob: Knob,
+    /// The choice, in words.
+    pub choice: String,
+    /// The model with that choice.
+    pub model: Model,
+}
+
+/// The knobs that answers up to this class can show anything about, each with all its choices
+/// (the model's own among them).
+pub fn turn_all(model: &Model, signature: &Signature, class: Class, evidence: &Evidence) -> Vec<Turned> {
+    let mut turned = Vec::new();
+    let mut global = |knob: &str, choice: String, change: &dyn Fn(&mut Model)| {
+        let mut model = model.clone();
+        change(&mut model);
+        turned.push(Turned { knob: Knob { what: knob.to_string(), rule: None }, choice, model });
+    };
+    for (name, declared) in [("A", signature.a), ("B", signature.b)] {
+        if let Some(wider) = read_as(&declared) {
+            for format in [declared, wider] {
+                global(&format!("bits read of {name}"), format!("{format}"), &|m| {
+                    let operand = if name == "A" { &mut m.a } else { &mut m.b };
+                    operand.format = format;
+                });
+            }
+        }
+    }
+    if class >= Class::Subnormal {
+        for a in INPUTS {
+            for b in INPUTS {
+                let choice = if a == b {
+                    input_words(a).to_string()
+                } else {
+                    format!("A: {}, B: {}", input_words(a), input_words(b))
+                };
+                global("subnormal elements of A and B", choice, &|m| {
+                    (m.a.subnormals, m.b.subnormals) = (a, b);
+                });
+            }
+        }
+        for c in INPUTS {
+            global("a subnormal c", input_words(c).to_string(), &|m| m.c.subnormals = c);
+        }
+    }
+    for product in products(signature, class) {
+        global("products", product_words(&product), &|m| m.product = product);
+    }
+    if class >= Class::Nan {
+        for nan in nan_rules(model, signature, evidence) {
+            global("NaN results", nan_words(&nan, &signature.d), &|m| m.nan = nan);
+        }
+    }
+    for rule in 0..model.tree.rules.len() {
+        let shape = Shape::of(model, rule);
+        for (knob, choice, changed) in turn_rule(&model.tree.rules[rule], shape, signature, class) {
+            let mut model = model.clone();
+            model.tree.rules[rule] = changed;
+            turned.push(Turned { knob: Knob { what: knob, rule: Some(rule) }, choice, model });
+        }
+    }
+    turned
+}
+
+/// What matters about the sums that follow a rule.
+#[derive(Clone, Copy)]
+struct Shape {
+    /// The largest number of children.
+    arity: usize,
+    /// Whether one of them is the root.
+    is_root: bool,
+    /// Whether products can become infinite that have no infinite factor.
+    products_overflow: bool,
+}
+
+impl Shape {
+    fn of(model: &Model, rule: RuleId) -> Shape {
+        let arities = model.tree.nodes.iter().filter_map(|node| match node {
+            Node::Sum { children, rule: r } if *r == rule => Some(children.len()),
+            _ => None,
+        });
+        let is_root = matches!(model.tree.nodes.last(), Some(Node::Sum { rule: r, .. }) if *r == rule);
+        let products_overflow = model.product != Product::Exact;
+        Shape { arity: arities.max().unwrap_or(0), is_root, products_overflow }
+    }
+}
+
+/// The format that the same bits have if the ignored ones count.
+fn read_as(format: &Format) -> Option<Format> {
+    match format.name {
+        "tf32" => Some(format::FP32),
+        _ => None,
+    }
+}
+
+const INPUTS: [InputSubnormals; 3] =
+    [InputSubnormals::Kept, InputSubnormals::FlushedToSignedZero, InputSubnormals::FlushedToPositiveZero];
+
+fn input_words(input: InputSubnormals) -> &'static str {
+    match input {
+        InputSubnormals::Kept => "kept",
+        InputSubnormals::FlushedToSignedZero => "flushed to a zero of their sign",
+        InputSubnormals::FlushedToPositiveZero => "flushed to +0",
+    }
+}
+
+/// What can become of results below the normal range.
+fn all_subnormals() -> Vec<Subnormals> {
+    let mut all = vec![Subnormals::Kept];
+    for tiny in [Tininess::AfterRounding, Tininess::BeforeRounding, Tininess::Delivered] {
+        for sign_kept in [true, false] {
+            all.push(Subnormals::Flushed { tiny, sign_kept });
+        }
+    }
+    all
+}
+
+fn subnormal_words(subnormals: Subnormals) -> String {
+    match subnormals {
+        Subnormals::Kept => "kept".to_string(),
+        Subnormals::Flushed { tiny, sign_kept } => {
+            let when = match tiny {
+                Tininess::BeforeRounding => "tiny before rounding",
+                Tininess::AfterRounding => "tiny after rounding",
+                Tininess::Delivered => "subnormal once rounded",
+            };
+            let zero = if sign_kept { "a zero of its sign" } else { "+0" };
+            format!("flushed to {zero} if {when}")
+        }
+    }
+}
+
+fn overflow_words(overflow: Overflow) -> &'static str {
+    match overflow {
+        Overflow::Infinity => "to infinity",
+        Overflow::Largest => "to the largest number",
+        Overflow::ByRounding => "as the rounding mode says",
+    }
+}
+
+/// Ways to form products.
+fn products(signature: &Signature, class: Class) -> Vec<Product> {
+    let mut all = vec![Product::Exact];
+    let mut formats = vec![format::FP32, signature.d, signature.c];
+    if signature.a.fraction_bits > 23 {
+        formats = vec![signature.d];
+    }
+    formats.dedup();
+    formats.retain(|format| !holds_every_product(format, signature));
+    for format in formats {
+        let nearest = RoundTo::nearest_even(format);
+        let subnormals = if class >= Class::Subnormal { all_subnormals() } else { vec![Subnormals::Kept] };
+        for subnormals in subnormals {
+            all.push(Product::Rounded(RoundTo { subnormals, ..nearest }));
+        }
+        for rounding in [Rounding::TowardZero, Rounding::Down, Rounding::Up, Rounding::NearestTiesAway] {
+            all.push(Product::Rounded(RoundTo { rounding, ..nearest }));
+        }
+        if class >= Class::Infinite {
+            all.push(Product::Rounded(RoundTo { overflow: Overflow::Largest, ..nearest }));
+            all.push(Product::OverflowsAt { exponent: format.max_exponent() + 1 });
+        }
+    }
+    all
+}
+
+/// Whether a format holds every product as a normal number, so that rounding to it changes nothing.
+fn holds_every_product(format: &Format, signature: &Signature) -> bool {
+    let (a, b) = (&signature.a, &signature.b);
+    a.fraction_bits + b.fraction_bits < format.fraction_bits
+        && a.min_quantum() + b.min_quantum() >= format.min_exponent()
+        && a.max_exponent() + b.max_exponent() < format.max_exponent()
+}
+
+fn product_words(product: &Product) -> String {
+    match product {
+        Product::Exact => "exact".to_string(),
+        Product::OverflowsAt { exponent } => format!("exact, infinite from 2^{exponent} on"),
+        Product::Rounded(round) => format!(
+            "rounded {} to {}, subnormals {}, overflow {}",
+            round.rounding,
+            round.format,
+            subnormal_words(round.subnormals),
+            overflow_words(round.overflow)
+        ),
+    }
+}
+
+fn turn_rule(rule: &Rule, shape: Shape, signature: &Signature, class: Class) -> Vec<(String, String, Rule)> {
+    let mut turned: Vec<(String, String, Rule)> = Vec::new();
+    let mut push =
+        |knob: &str, choice: String, changed: Rule| turned.push((knob.to_string(), choice, changed));
+    turn_addition(rule, shape, signature, class, &mut push);
+    match rule.normalised {
+        Normalised::To(round) => {
+            for changed in turn_rounding(round, shape, signature, class) {
+                push(&changed.0, changed.1, Rule { normalised: Normalised::To(changed.2), ..rule.clone() });
+            }
+        }
+        Normalised::No { exponent } => {
+            for other in [None, Some(0)] {
+                let choice = match other {
+                    None => "the one it was aligned to".to_string(),
+                    Some(exponent) => format!("{exponent}"),
+                };
+                if exponent.is_some() || other.is_none() {
+                    let normalised = Normalised::No { exponent: other };
+                    push("exponent of the unnormalised sum", choice, Rule { normalised, ..rule.clone() });
+                }
+            }
+        }
+    }
+    if !shape.is_root {
+        for (choice, normalised) in [
+            ("no", Normalised::No { exponent: None }),
+            ("yes, rounded to nearest even", Normalised::To(RoundTo::nearest_even(signature.d))),
+        ] {
+            push("normalisation", choice.to_string(), Rule { normalised, ..rule.clone() });
+        }
+    }
+    if class >= Class::Zero {
+        for negative_zeros_stay in [true, false] {
+            for cancellation_is_negative in [false, true] {
+                for underflow_keeps_sign in [true, false] {
+                    if class < Class::Subnormal && underflow_keeps_sign != rule.zero.underflow_keeps_sign {
+                        continue;
+                    }
+                    let zero =
+                        ZeroSigns { negative_zeros_stay, cancellation_is_negative, underflow_keeps_sign };
+                    let choice = format!(
+                        "{}; x − x is {}; underflow {}",
+                        if negative_zeros_stay { "−0 − 0 is −0" } else { "−0 − 0 is +0" },
+                        if cancellation_is_negative { "−0" } else { "+0" },
+                        if underflow_keeps_sign { "keeps its sign" } else { "gives +0" },
+                    );
+                    push("signs of zero", choice, Rule { zero, ..rule.clone() });
+                }
+            }
+        }
+    }
+    // Without products that overflow there is nothing that could come second.
+    if class >= Class::Infinite && shape.products_overflow {
+        for first in [false, true] {
+            let choice = if first {
+                "infinite operands decide before products overflow"
+            } else {
+                "all infinities are equal"
+            };
+            push("infinities", choice.to_string(), Rule { infinite_operands_first: first, ..rule.clone() });
+        }
+    }
+    turned
+}
+
+/// F of a fused sum reaches from 0 to 64 (design, "The one idea"; issue 4).
+const MOST_FRACTION_BITS: u32 = 64;
+
+/// Roundings of bits that are shifted out.
+fn turn_addition(
+    rule: &Rule,
+    shape: Shape,
+    signature: &Signature,
+    class: Class,
+    push: &mut dyn FnMut(&str, String, Rule),
+) {
+    let with = |added: Added| Rule { added, ..rule.clone() };
+    push("addition", "exact".to_string(), with(Added::Exact));
+    let current = match &rule.added {
+        Added::Fused(fused) => fused.clone(),
+        Added::Exact => Fused::uniform(0, Rounding::TowardZero),
+    };
+    let common = current.alignment[0].rounding;
+    for fraction_bits in 0..=MOST_FRACTION_BITS {
+        let fused = Fused {
+            alignment: vec![Alignment { fraction_bits, rounding: common, far: None }],
+            ..current.clone()
+        };
+        push("addition", format!("aligned, F = {fraction_bits}"), with(Added::Fused(fused)));
+    }
+    let Added::Fused(fused) = &rule.added else {
+        return;
+    };
+    for rounding in Rounding::ALL {
+        let mut changed = fused.clone();
+        for alignment in &mut changed.alignment {
+            alignment.rounding = rounding;
+        }
+        push("rounding at alignment", rounding.to_string(), with(Added::Fused(changed)));
+    }
+    for exponents in [Exponents::Raw, Exponents::Normalised] {
+        let choice = match exponents {
+            Exponents::Raw => "raw",
+            Exponents::Normalised => "normalised",
+        };
+        push("exponents", choice.to_string(), with(Added::Fused(Fused { exponents, ..fused.clone() })));
+    }
+    // The first child, an accumulator where there is one, aligned otherwise than the rest.
+    let first = fused.alignment[0];
+    let rest = *fused.alignment_of(1);
+    if shape.arity >= 2 {
+        let pair = |first, rest| {
+            with(Added::Fused(Fused {
+                alignment: if first == rest { vec![first] } else { vec![first, rest] },
+                ..fused.clone()
+            }))
+        };
+        for fraction_bits in 0..=MOST_FRACTION_BITS {
+            let choice = format!("F = {fraction_bits}");
+            push(
+                "alignment of the first summand",
+                choice.clone(),
+                pair(Alignment { fraction_bits, ..first }, rest),
+            );
+            push("alignment of the other summands", choice, pair(first, Alignment { fraction_bits, ..rest }));
+        }
+        for rounding in Rounding::ALL {
+            let choice = rounding.to_string();
+            push(
+                "rounding of the first summand",
+                choice.clone(),
+                pair(Alignment { rounding, ..first }, rest),
+            );
+            push("rounding of the other summands", choice, pair(first, Alignment { rounding, ..rest }));
+        }
+        push("far summands", "like all others".to_string(), pair(Alignment { far: None, ..first }, rest));
+        for distance in 16..=40 {
+            let far = Some(Far { distance, rounding: Rounding::TowardZero });
+            let choice = format!("the first, rounded RZ more than {distance} below");
+            push("far summands", choice, pair(Alignment { far, ..first }, rest));
+        }
+    }
+    for zeros in [ZeroTerms::Ignored, ZeroTerms::SumsCounted, ZeroTerms::Counted] {
+        let choice = match zeros {
+            ZeroTerms::Ignored => "have none",
+            ZeroTerms::SumsCounted => "have one if they are sums",
+            ZeroTerms::Counted => "have one",
+        };
+        push("exponents of zeros", choice.to_string(), with(Added::Fused(Fused { zeros, ..fused.clone() })));
+    }
+    if class >= Class::Subnormal {
+        let floor = |floor| with(Added::Fused(Fused { floor, ..fused.clone() }));
+        push("floor of the largest exponent", "none".to_string(), floor(None));
+        let lowest = signature.d.min_exponent();
+        for exponent in lowest - 30..=lowest + 2 {
+            push("floor of the largest exponent", format!("{exponent}"), floor(Some(exponent)));
+        }
+    }
+}
+
+fn turn_rounding(
+    round: RoundTo,
+    shape: Shape,
+    signature: &Signature,
+    class: Class,
+) -> Vec<(String, String, RoundTo)> {
+    let mut turned = Vec::new();
+    let mut push =
+        |knob: &str, choice: String, round: RoundTo| turned.push((knob.to_string(), choice, round));
+    for rounding in Rounding::ALL {
+        push("final rounding", rounding.to_string(), RoundTo { rounding, ..round });
+    }
+    for fraction_bits in 0..=round.format.fraction_bits {
+        push("fraction bits of the result", format!("{fraction_bits}"), RoundTo { fraction_bits, ..round });
+    }
+    if !shape.is_root {
+        let mut formats =
+            vec![signature.d, signature.c, format::FP64, format::FP32, format::FP16, format::BF16];
+        formats.dedup();
+        for format in formats {
+            push(
+                "format of the intermediate sum",
+                format.to_string(),
+                RoundTo { format, fraction_bits: format.fraction_bits, ..round },
+            );
+        }
+    }
+    if class >= Class::Subnormal {
+        for subnormals in all_subnormals() {
+            push("subnormal results", subnormal_words(subnormals), RoundTo { subnormals, ..round });
+        }
+    }
+    if class >= Class::Infinite {
+        for overflow in [Overflow::Infinity, Overflow::Largest, Overflow::ByRounding] {
+            // Rounding to nearest, or away from zero, always leads to infinity.
+            let leads_back = matches!(round.rounding, Rounding::Up | Rounding::Down | Rounding::TowardZero);
+            if overflow != Overflow::ByRounding || leads_back || round.overflow == overflow {
+                push("overflow", overflow_words(overflow).to_string(), RoundTo { overflow, ..round });
+            }
+        }
+    }
+    turned
+}
+
+/// Rules for NaN results. The patterns themselves are taken from answers: the one that all NaN
+/// answers share, and those that came from no NaN operand.
+fn nan_rules(model: &Model, signature: &Signature, evidence: &Evidence) -> Vec<NanRule> {
+    let is_nan = |format: &Format, bits: u64| matches!(format.decode(bits), Decoded::Nan { .. });
+    let mut generated = Vec::new();
+    let mut all = Vec::new();
+    for answered in evidence.answers.iter().filter(|answered| is_nan(&signature.d, answered.answer)) {
+        let question = &answered.question;
+        let from_operand = is_nan(&signature.c, question.c)
+            || question.a.iter().any(|&bits| is_nan(&signature.a, bits))
+            || question.b.iter().any(|&bits| is_nan(&signature.b, bits));
+        if !from_operand && !generated.contains(&answered.answer) && generated.len() < 4 {
+            generated.push(answered.answer);
+        }
+        if !all.contains(&answered.answer) && all.len() < 4 {
+            all.push(answered.answer);
+        }
+    }
+    let mut rules = vec![NanRule::Unknown];
+    rules.extend(all.iter().map(|&bits| NanRule::Canonical(bits)));
+    if !matches!(signature.d.specials, Specials::Ieee) {
+        return rules;
+    }
+    let [a, b, c] = [NanSource::A, NanSource::B, NanSource::Accumulator];
+    // Only where a sum has several products, or several other summands, are there equals.
+    let has_equals = model.tree.nodes.iter().any(|node| {
+        let products =
+            node.children().iter().filter(|&&id| matches!(model.tree.nodes[id], Node::Product(_))).count();
+        products > 1 || node.children().len() - products > 1
+    });
+    let later = if has_equals { &[false, true][..] } else { &[false] };
+    for generated in generated {
+        for order in [[a, b, c], [b, a, c], [a, c, b], [b, c, a], [c, a, b], [c, b, a]] {
+            for &later_first in later {
+                for quieted in [true, false] {
+                    for generated_first in [false, true] {
+                        rules.push(NanRule::Propagated(Propagation {
+                            generated,
+                            order,
+                            later_first,
+                            quieted,
+                            generated_first,
+                        }));
+                    }
+                }
+            }
+        }
+    }
+    rules
+}
+
+fn nan_words(rule: &NanRule, d: &Format) -> String {
+    let width = 2 * d.bytes;
+    match rule {
+        NanRule::Unknown => "no rule known".to_string(),
+        NanRule::Canonical(bits) => format!("always 0x{bits:0width$x}"),
+        NanRule::Propagated(rule) => {
+            let source = |source| match source {
+                NanSource::A => "a",
+                NanSource::B => "b",
+                NanSource::Accumulator => "sum or c",
+            };
+            format!(
+                "the operand's, {} before {} before {}{}{}, else 0x{:0width$x}{}",
+                source(rule.order[0]),
+                source(rule.order[1]),
+                source(rule.order[2]),
+                if rule.later_first { ", the later summand first" } else { "" },
+                if rule.quieted { ", quieted" } else { "" },
+                rule.generated,
+                if rule.generated_first { ", which goes before operands" } else { "" },
+            )
+        }
+    }
+}
+
+/// Models in which some of the sums that share a rule have one of their own, equal to it: the root,
+/// the sums at each height, those with c.
+pub fn split(model: &Model) -> Vec<Model> {
+    let nodes = &model.tree.nodes;
+    let mut heights = vec![0usize; nodes.len()];
+    let mut has_c = vec![false; nodes.len()];
+    for (id, node) in nodes.iter().enumerate() {
+        match node {
+            Node::Accumulator => has_c[id] = true,
+            Node::Scaled { child, .. } => heights[id] = heights[*child],
+            Node::Sum { children, .. } => {
+                heights[id] = 1 + children.iter().map(|&child| heights[child]).max().unwrap_or(0);
+                has_c[id] = children.iter().any(|&child| matches!(nodes[child], Node::Accumulator));
+            }
+            _ => {}
+        }
+    }
+    let sums: Vec<(usize, RuleId)> = nodes
+        .iter()
+        .enumerate()
+        .filter_map(|(id, node)| match node {
+            Node::Sum { rule, .. } => Some((id, *rule)),
+            _ => None,
+        })
+        .collect();
+    let mut selections: Vec<Vec<usize>> = Vec::new();
+    for rule in 0..model.tree.rules.len() {
+        let members: Vec<usize> = sums.iter().filter(|(_, r)| *r == rule).map(|(id, _)| *id).collect();
+        let mut select = |chosen: Vec<usize>| {
+            if !chosen.is_empty() && chosen.len() < members.len() && !selections.contains(&chosen) {
+                selections.push(chosen);
+            }
+        };
+        select(members.iter().copied().filter(|&id| id == nodes.len() - 1).collect());
+        select(members.iter().copied().filter(|&id| has_c[id]).collect());
+        let highest = members.iter().map(|&id| heights[id]).max().unwrap_or(0);
+        for height in (1..=highest).take(6) {
+            select(members.iter().copied().filter(|&id| heights[id] == height).collect());
+        }
+    }
+    selections
+        .into_iter()
+        .map(|chosen| {
+            let mut model = model.clone();
+            let own = model.tree.rules.len();
+            let mut copied = None;
+            for id in chosen {
+                if let Node::Sum { rule, .. } = &mut model.tree.nodes[id] {
+                    copied = Some(*rule);
+                    *rule = own;
+                }
+            }
+            if let Some(rule) = copied {
+                let rule = model.tree.rules[rule].clone();
+                model.tree.rules.push(rule);
+            }
+            model
+        })
+        .collect()
+}

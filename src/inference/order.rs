@@ -1,0 +1,244 @@
+//! The summation tree, from the survivors of masks.
+//!
+//! For each pair of summands, X on one and −X on the other, the summands that do *not* survive are
+//! those that were added to one of the two before they met. With the pair itself they form a set:
+//! all leaves of the sum in which the two meet, if that sum loses small summands at all. The sets of
+//! all pairs, made laminar, are the nodes of the tree (MMA-Sim paper, section III.C; FPRev, Xie et
+//! al. 2025, which reads the sizes of these sets; here it is the sets themselves, so that no order is
+//! assumed and a sum that loses nothing is recognised).
+
+use mmaprobe_model::format::Decoded;
+use mmaprobe_probes::order::{self, Mask};
+use mmaprobe_probes::{Probe, Signature, Summand};
+use petgraph::Direction;
+use petgraph::graph::{DiGraph, NodeIndex};
+use petgraph::visit::EdgeRef;
+
+use super::evidence::Evidence;
+use crate::device::DeviceError;
+
+/// The summation order: what is added in which sum.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Skeleton {
+    /// A product or c.
+    Leaf(Summand),
+    /// A sum: children that contain c first, then other sums, then products.
+    Sum(Vec<Skeleton>),
+}
+
+impl Skeleton {
+    /// Whether c is among its leaves.
+    pub fn contains_c(&self) -> bool {
+        match self {
+            Skeleton::Leaf(summand) => *summand == Summand::C,
+            Skeleton::Sum(children) => children.iter().any(Skeleton::contains_c),
+        }
+    }
+}
+
+/// What the masks have shown.
+#[derive(Clone, Debug)]
+pub struct Order {
+    /// The tree.
+    pub skeleton: Skeleton,
+    /// Pairs of summands that could not be asked, because the formats hold no X far enough from y.
+    pub unreachable: usize,
+}
+
+/// A set of summands, by index; c has index K.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
+struct Set(Vec<u64>);
+
+impl Set {
+    fn of(count: usize, members: impl IntoIterator<Item = usize>) -> Set {
+        let mut words = vec![0; count.div_ceil(64)];
+        for member in members {
+            words[member / 64] |= 1 << (member % 64);
+        }
+        Set(words)
+    }
+
+    fn size(&self) -> u32 {
+        self.0.iter().map(|word| word.count_ones()).sum()
+    }
+
+    fn contains(&self, other: &Set) -> bool {
+        self.0.iter().zip(&other.0).all(|(a, b)| a & b == *b)
+    }
+
+    /// Whether they have members in common, and each has one that the other lacks.
+    fn overlaps(&self, other: &Set) -> bool {
+        let common = self.0.iter().zip(&other.0).any(|(a, b)| a & b != 0);
+        common && !self.contains(other) && !other.contains(self)
+    }
+
+    fn join(&mut self, other: &Set) {
+        for (a, b) in self.0.iter_mut().zip(&other.0) {
+            *a |= b;
+        }
+    }
+
+    fn first(&self) -> usize {
+        let word = self.0.iter().position(|&word| word != 0).unwrap_or(0);
+        64 * word + self.0[word].trailing_zeros() as usize
+    }
+}
+
+/// Asks the masks of all pairs and builds the tree.
+///
+/// # Errors
+/// If the device fails.
+pub fn find(evidence: &mut Evidence) -> Result<Order, DeviceError> {
+    let signature = *evidence.signature();
+    let summands: Vec<Summand> = signature.summands().collect();
+    let count = summands.len();
+    let mut pending: Vec<(usize, usize)> =
+        (0..count).flat_map(|i| (i + 1..count).map(move |j| (i, j))).collect();
+    let mut sets = Vec::new();
+    // Signs of X and y, and how many small values share a question: the plain choice first. What
+    // comes back unreadable is asked again, one small value at a time and with other signs.
+    let weights = order::weights(&signature);
+    let passes =
+        [(weights, false, false), (1, false, false), (1, true, false), (1, false, true), (1, true, true)];
+    for (pass, &(per_question, negative_x, negative_y)) in passes.iter().enumerate() {
+        if pass > 0 && per_question == weights && pass == 1 {
+            continue;
+        }
+        let masks: Vec<Vec<Mask>> = pending
+            .iter()
+            .map(|&(i, j)| {
+                order::masks(&signature, (summands[i], summands[j]), per_question, negative_x, negative_y)
+            })
+            .collect();
+        let dot_adds = masks.iter().flatten().map(|mask| mask.question.clone()).collect();
+        evidence.ask(vec![Probe {
+            name: order::NAME,
+            question: order::QUESTION,
+            source: order::SOURCE,
+            dot_adds,
+        }])?;
+        let is_last = pass + 1 == passes.len();
+        let mut unread = Vec::new();
+        for (&(i, j), masks) in pending.iter().zip(&masks) {
+            match lost(&signature, evidence, masks, is_last) {
+                Some(lost) if asked_all(masks, count) => {
+                    let members = lost.iter().map(|s| s.index(signature.k)).chain([i, j]);
+                    sets.push(Set::of(count, members));
+                }
+                _ => unread.push((i, j)),
+            }
+        }
+        pending = unread;
+        if pending.is_empty() {
+            break;
+        }
+    }
+    Ok(Order { skeleton: build(&signature, sets), unreachable: pending.len() })
+}
+
+/// Whether every other summand was asked about.
+fn asked_all(masks: &[Mask], count: usize) -> bool {
+    masks.iter().map(|mask| mask.small.len()).sum::<usize>() == count - 2
+}
+
+/// The small summands that did not survive; `None` if an answer is no sum of survivors.
+///
+/// With `any_other_is_lost`, an answer that is not exactly the small value counts as its loss.
+fn lost(
+    signature: &Signature,
+    evidence: &Evidence,
+    masks: &[Mask],
+    any_other_is_lost: bool,
+) -> Option<Vec<Summand>> {
+    let mut lost = Vec::new();
+    for mask in masks {
+        let answer = evidence.answer(&mask.question)?;
+        let lowest = mask.small.first()?.1;
+        // The answer as a multiple of the smallest value is a bit mask of the survivors.
+        let survivors = match signature.d.decode(answer) {
+            Decoded::Finite { significand: 0, .. } => Some(0),
+            Decoded::Finite { negative, significand, exponent } if negative == lowest.negative => {
+                let shift = exponent - signature.d.fraction_bits as i32 - lowest.exponent;
+                let trailing = significand.trailing_zeros() as i32;
+                (shift + trailing >= 0
+                    && shift + 64 - (significand.leading_zeros() as i32) <= mask.small.len() as i32)
+                    .then(|| if shift >= 0 { significand << shift } else { significand >> -shift })
+            }
+            _ => None,
+        };
+        let survivors = match survivors {
+            Some(survivors) => survivors,
+            None if any_other_is_lost => 0,
+            None => return None,
+        };
+        for (weight, &(summand, _)) in mask.small.iter().enumerate() {
+            if survivors >> weight & 1 == 0 {
+                lost.push(summand);
+            }
+        }
+    }
+    Some(lost)
+}
+
+/// Makes the sets laminar and turns containment into a tree.
+fn build(signature: &Signature, mut sets: Vec<Set>) -> Skeleton {
+    let count = signature.k + 1;
+    sets.push(Set::of(count, 0..count));
+    // Sets that overlap belong to one sum: one that loses nothing shows each pair of its children
+    // alone. Each chain of overlaps is replaced by its union.
+    loop {
+        sets.sort();
+        sets.dedup();
+        let mut merged: Vec<Set> = Vec::new();
+        let mut left: Vec<Set> = std::mem::take(&mut sets);
+        let mut any = false;
+        while let Some(set) = left.pop() {
+            let mut union = set.clone();
+            let mut members = vec![set];
+            while let Some(next) = left.iter().position(|other| members.iter().any(|set| set.overlaps(other)))
+            {
+                union.join(&left[next]);
+                members.push(left.swap_remove(next));
+                any = true;
+            }
+            merged.push(union);
+        }
+        sets = merged;
+        if !any {
+            break;
+        }
+    }
+    sets.extend((0..count).map(|leaf| Set::of(count, [leaf])));
+    sets.sort_by_key(|set| (std::cmp::Reverse(set.size()), set.first()));
+    let mut graph: DiGraph<Set, ()> = DiGraph::new();
+    for set in sets {
+        // The smallest set so far that contains it is its parent.
+        let parent =
+            graph.node_indices().filter(|&n| graph[n].contains(&set)).min_by_key(|&n| graph[n].size());
+        if parent.is_some_and(|n| graph[n] == set) {
+            continue;
+        }
+        let node = graph.add_node(set);
+        if let Some(parent) = parent {
+            graph.add_edge(parent, node, ());
+        }
+    }
+    let root = graph.externals(Direction::Incoming).next().expect("the set of all summands is the root");
+    skeleton(&graph, root, signature.k)
+}
+
+fn skeleton(graph: &DiGraph<Set, ()>, node: NodeIndex, k: usize) -> Skeleton {
+    let mut children: Vec<NodeIndex> = graph.edges(node).map(|edge| edge.target()).collect();
+    if children.is_empty() {
+        return Skeleton::Leaf(Summand::from_index(graph[node].first(), k));
+    }
+    children.sort_by_key(|&child| graph[child].first());
+    let mut children: Vec<Skeleton> = children.into_iter().map(|child| skeleton(graph, child, k)).collect();
+    // A stable sort: the children stay in the order of their first products.
+    children.sort_by_key(|child| match child {
+        child if child.contains_c() => 0,
+        Skeleton::Sum(_) => 1,
+        Skeleton::Leaf(_) => 2,
+    });
+    Skeleton::Sum(children)
+}

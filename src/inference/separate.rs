@@ -1,0 +1,135 @@
+//! Telling the remaining candidates apart.
+//!
+//! Every choice of every knob that no answer contradicts is a candidate. Inputs on which it differs
+//! from the model are searched for in all random distributions and put to the device, until each
+//! candidate is contradicted, or no input that was tried tells it from the model.
+
+use std::collections::HashSet;
+
+use mmaprobe_model::{Executor, Model};
+use mmaprobe_probes::random::{self, Distribution};
+use mmaprobe_probes::{DotAdd, Probe, Signature};
+use rand_xoshiro::Xoshiro256PlusPlus;
+use rand_xoshiro::rand_core::SeedableRng;
+use rayon::prelude::*;
+
+use super::evidence::{Class, Evidence};
+use super::fit;
+use super::knobs::{self, Knob, Turned};
+use crate::device::DeviceError;
+
+/// A choice that cannot be told from the model's own.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Inseparable {
+    /// The knob.
+    pub knob: Knob,
+    /// The other choice.
+    pub choice: String,
+}
+
+/// How separating ended.
+#[derive(Clone, Debug)]
+pub enum Separation {
+    /// The model stands; these choices are the same function on everything tried.
+    Settled {
+        /// The choices.
+        inseparable: Vec<Inseparable>,
+        /// Inputs tried on each of them.
+        tried: u64,
+    },
+    /// An answer contradicts the model.
+    Contradicted,
+}
+
+/// Inputs tried on each candidate in a round.
+const POOL: usize = 3000;
+/// Inputs asked for each candidate in a round.
+const ASKED_EACH: usize = 2;
+/// Rounds of asking; the last one finds nothing more to ask.
+const ROUNDS: u64 = 5;
+
+/// Asks inputs that separate the model from its neighbours and from its rivals.
+///
+/// # Errors
+/// If the device fails.
+pub fn separate(
+    evidence: &mut Evidence,
+    model: &Model,
+    rivals: Vec<Turned>,
+    seed: u64,
+) -> Result<Separation, DeviceError> {
+    let signature = *evidence.signature();
+    let mut tried = 0;
+    let mut candidates = neighbours(evidence, model);
+    candidates.extend(rivals);
+    let mut checked = 0;
+    for round in 0..ROUNDS {
+        candidates = candidates
+            .into_par_iter()
+            .filter(|candidate| {
+                fit::contradicted(&candidate.model, evidence.answers[checked..].iter(), 1) == 0
+            })
+            .collect();
+        checked = evidence.answers.len();
+        let pool = pool(&signature, seed.wrapping_add(round));
+        tried += pool.len() as u64;
+        let expected = answers(model, &pool);
+        let separating: Vec<Vec<usize>> =
+            candidates.par_iter().map(|candidate| differing(&candidate.model, &pool, &expected)).collect();
+        let mut chosen: Vec<usize> = separating.iter().flatten().copied().collect();
+        chosen.sort_unstable();
+        chosen.dedup();
+        if chosen.is_empty() || round + 1 == ROUNDS {
+            let inseparable = candidates
+                .into_iter()
+                .zip(&separating)
+                .filter(|(_, found)| found.is_empty())
+                .map(|(turned, _)| Inseparable { knob: turned.knob, choice: turned.choice })
+                .collect();
+            return Ok(Separation::Settled { inseparable, tried });
+        }
+        evidence.ask(vec![Probe {
+            name: "separation",
+            question: "what is the answer to inputs on which the remaining candidates disagree?",
+            source: "design, inference step 5",
+            dot_adds: chosen.iter().map(|&index| pool[index].clone()).collect(),
+        }])?;
+        if fit::contradicted(model, evidence.answers[checked..].iter(), 1) > 0 {
+            return Ok(Separation::Contradicted);
+        }
+    }
+    unreachable!("the last round returns")
+}
+
+/// Choices other than the model's own, each once.
+fn neighbours(evidence: &Evidence, model: &Model) -> Vec<Turned> {
+    let mut seen = HashSet::new();
+    knobs::turn_all(model, evidence.signature(), Class::Nan, evidence)
+        .into_iter()
+        .filter(|turned| turned.model != *model && seen.insert((turned.knob.clone(), turned.choice.clone())))
+        .collect()
+}
+
+fn pool(signature: &Signature, seed: u64) -> Vec<DotAdd> {
+    let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
+    (0..POOL)
+        .map(|index| random::dot_add(Distribution::ALL[index % Distribution::ALL.len()], signature, &mut rng))
+        .collect()
+}
+
+fn answers(model: &Model, questions: &[DotAdd]) -> Vec<u64> {
+    let mut executor = Executor::new(model).expect("a fitted model can be executed");
+    questions.iter().map(|q| executor.dot_add(&q.a, &q.b, q.c, &q.sa, &q.sb)).collect()
+}
+
+/// The first inputs of the pool on which a model differs from what is expected.
+fn differing(model: &Model, pool: &[DotAdd], expected: &[u64]) -> Vec<usize> {
+    let Ok(mut executor) = Executor::new(model) else { return Vec::new() };
+    pool.iter()
+        .zip(expected)
+        .enumerate()
+        .filter(|(_, (q, expected))| executor.dot_add(&q.a, &q.b, q.c, &q.sa, &q.sb) != **expected)
+        .map(|(index, _)| index)
+        .take(ASKED_EACH)
+        .collect()
+}

@@ -1,0 +1,82 @@
+//! What the answers say for each statement about a model.
+
+use std::collections::BTreeMap;
+
+use mmaprobe_model::{Executor, Model};
+use rayon::prelude::*;
+
+use super::evidence::{Class, Evidence};
+use super::knobs::{self, Knob};
+
+/// One statement and its evidence.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Statement {
+    /// The knob.
+    pub knob: Knob,
+    /// Its choice.
+    pub choice: String,
+    /// The probes with answers that contradict another choice, most of them first.
+    pub probes: Vec<String>,
+    /// Number of answers that contradict at least one other choice.
+    pub answers: u64,
+    /// The choices that are contradicted.
+    pub rejected: Vec<String>,
+}
+
+/// The evidence for every knob of a model.
+pub fn about(model: &Model, evidence: &Evidence) -> Vec<Statement> {
+    let turned = knobs::turn_all(model, evidence.signature(), Class::Nan, evidence);
+    // For each choice, which answers contradict it.
+    let contradictions: Vec<Vec<usize>> = turned
+        .par_iter()
+        .map(|turned| {
+            if turned.model == *model {
+                return Vec::new();
+            }
+            let Ok(mut executor) = Executor::new(&turned.model) else { return Vec::new() };
+            (0..evidence.answers.len())
+                .filter(|&index| {
+                    let answered = &evidence.answers[index];
+                    let q = &answered.question;
+                    executor.dot_add(&q.a, &q.b, q.c, &q.sa, &q.sb) != answered.answer
+                })
+                .collect()
+        })
+        .collect();
+    let mut order: Vec<&Knob> = Vec::new();
+    for turned in &turned {
+        if !order.contains(&&turned.knob) {
+            order.push(&turned.knob);
+        }
+    }
+    order
+        .into_iter()
+        .filter_map(|knob| {
+            let choices = || turned.iter().zip(&contradictions).filter(|(turned, _)| turned.knob == *knob);
+            let own = choices().find(|(turned, _)| turned.model == *model)?;
+            let mut rejected: Vec<String> = Vec::new();
+            let mut all: Vec<usize> = Vec::new();
+            for (turned, indices) in choices() {
+                if !indices.is_empty() && !rejected.contains(&turned.choice) {
+                    rejected.push(turned.choice.clone());
+                    all.extend(indices);
+                }
+            }
+            all.sort_unstable();
+            all.dedup();
+            let mut by_probe: BTreeMap<&str, usize> = BTreeMap::new();
+            for &index in &all {
+                *by_probe.entry(evidence.probes[evidence.answers[index].probe].name).or_default() += 1;
+            }
+            let mut probes: Vec<(&str, usize)> = by_probe.into_iter().collect();
+            probes.sort_by_key(|&(name, count)| (std::cmp::Reverse(count), name));
+            (!rejected.is_empty()).then(|| Statement {
+                knob: knob.clone(),
+                choice: own.0.choice.clone(),
+                probes: probes.into_iter().map(|(name, _)| name.to_string()).collect(),
+                answers: all.len() as u64,
+                rejected,
+            })
+        })
+        .collect()
+}

@@ -1,0 +1,259 @@
+//! Candidate trees for a summation order.
+//!
+//! Masks show which sums exist, not how each works inside: a flat sum may add c after the products,
+//! or sum groups of products first; a chain may start from zero. Each possibility is a structure to
+//! start the search from.
+
+use mmaprobe_model::tree::{
+    Added, Exponents, Fused, Model, NanRule, Node, NodeId, Normalised, Operand, Product, Rule, RuleId, Tree,
+    ZeroTerms,
+};
+use mmaprobe_model::{Rounding, tree};
+use mmaprobe_probes::{Signature, Summand};
+
+use super::order::Skeleton;
+
+/// How the sums of a skeleton are built.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Structure {
+    /// Each sum adds all its children at once.
+    Plain,
+    /// As plain, but a pair of products is a chain that starts from +0.
+    FromZero {
+        /// Whether the later product of a pair comes first.
+        later_first: bool,
+    },
+    /// A sum of several products and an accumulator adds the products first, unnormalised, and the
+    /// accumulator to their sum.
+    AccumulatorLate,
+    /// As before, but the products are summed in interleaved groups, whose sums are added first.
+    Interleaved {
+        /// Number of groups; 2 for even and odd products.
+        groups: usize,
+    },
+    /// The products are summed exactly in groups of this many consecutive ones; then the group sums
+    /// and the accumulator are added at once.
+    ExactGroups {
+        /// Products in a group.
+        size: usize,
+    },
+}
+
+impl Structure {
+    /// The structures that make a difference for a skeleton, simplest first.
+    pub fn candidates(skeleton: &Skeleton) -> Vec<Structure> {
+        let mut candidates = vec![Structure::Plain];
+        let widest = widest(skeleton);
+        if has_product_pair(skeleton) {
+            candidates.push(Structure::FromZero { later_first: false });
+            candidates.push(Structure::FromZero { later_first: true });
+        }
+        if widest >= 2 {
+            candidates.push(Structure::AccumulatorLate);
+        }
+        if widest >= 4 {
+            candidates.push(Structure::Interleaved { groups: 2 });
+            for size in [16, 8, 4, 2] {
+                if widest > size && widest.is_multiple_of(size) {
+                    candidates.push(Structure::ExactGroups { size });
+                }
+            }
+        }
+        candidates
+    }
+}
+
+impl std::fmt::Display for Structure {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Structure::Plain => f.write_str("all summands of a sum at once"),
+            Structure::FromZero { later_first: false } => {
+                f.write_str("chains from +0, earlier product first")
+            }
+            Structure::FromZero { later_first: true } => f.write_str("chains from +0, later product first"),
+            Structure::AccumulatorLate => f.write_str("products first, then the accumulator"),
+            Structure::Interleaved { groups } => {
+                write!(f, "products in {groups} interleaved groups, then the accumulator")
+            }
+            Structure::ExactGroups { size } => write!(f, "exact sums of {size} products first"),
+        }
+    }
+}
+
+/// Most products directly under one sum that also has an accumulator.
+fn widest(skeleton: &Skeleton) -> usize {
+    match skeleton {
+        Skeleton::Leaf(_) => 0,
+        Skeleton::Sum(children) => {
+            let products =
+                children.iter().filter(|c| matches!(c, Skeleton::Leaf(Summand::Product(_)))).count();
+            let here = if products < children.len() { products } else { 0 };
+            children.iter().map(widest).max().unwrap_or(0).max(here)
+        }
+    }
+}
+
+fn has_product_pair(skeleton: &Skeleton) -> bool {
+    match skeleton {
+        Skeleton::Leaf(_) => false,
+        Skeleton::Sum(children) => {
+            children.len() == 2 && children.iter().all(|c| matches!(c, Skeleton::Leaf(Summand::Product(_))))
+                || children.iter().any(has_product_pair)
+        }
+    }
+}
+
+/// The rule of sums that are rounded, before anything is known: IEEE 754's.
+const ROUNDED: RuleId = 0;
+/// The rule of sums inside a sum.
+const INNER: RuleId = 1;
+/// The rule of groups inside a sum inside a sum.
+const GROUP: RuleId = 2;
+
+/// A model to start from: the structure, with rules that are guesses.
+pub fn start(signature: &Signature, skeleton: &Skeleton, structure: Structure) -> Model {
+    let mut builder = Builder { nodes: Vec::new(), structure, signature };
+    builder.add(skeleton);
+    let open = |rounding| Rule {
+        added: Added::Fused(Fused { zeros: ZeroTerms::SumsCounted, ..Fused::uniform(24, rounding) }),
+        zero: tree::ZeroSigns { negative_zeros_stay: true, ..tree::ZeroSigns::IEEE },
+        infinite_operands_first: false,
+        normalised: Normalised::No { exponent: None },
+    };
+    let exact_group = Rule {
+        added: Added::Exact,
+        zero: tree::ZeroSigns::IEEE,
+        infinite_operands_first: false,
+        normalised: Normalised::No { exponent: Some(0) },
+    };
+    let mut rules = vec![Rule::ieee(signature.d)];
+    match structure {
+        Structure::Plain | Structure::FromZero { .. } => {}
+        Structure::AccumulatorLate => rules.push(open(Rounding::TowardZero)),
+        Structure::Interleaved { .. } => {
+            rules.push(open(Rounding::Down));
+            rules.push(open(Rounding::TowardZero));
+        }
+        Structure::ExactGroups { .. } => rules.push(exact_group),
+    }
+    if rules.len() > 1 {
+        // The accumulator may be aligned in another way than the sum it is added to.
+        let fused = Fused {
+            alignment: [24, 31]
+                .map(|fraction_bits| tree::Alignment { fraction_bits, rounding: Rounding::Down, far: None })
+                .to_vec(),
+            exponents: Exponents::Raw,
+            zeros: ZeroTerms::SumsCounted,
+            ..Fused::uniform(24, Rounding::Down)
+        };
+        rules[ROUNDED].added = Added::Fused(fused);
+    }
+    Model {
+        k: signature.k,
+        a: Operand::plain(signature.a),
+        b: Operand::plain(signature.b),
+        c: Operand::plain(signature.c),
+        scale: signature.scale,
+        product: Product::Exact,
+        tree: Tree { nodes: builder.nodes, rules },
+        d: signature.d,
+        nan: NanRule::Unknown,
+    }
+}
+
+struct Builder<'s> {
+    nodes: Vec<Node>,
+    structure: Structure,
+    signature: &'s Signature,
+}
+
+impl Builder<'_> {
+    fn push(&mut self, node: Node) -> NodeId {
+        self.nodes.push(node);
+        self.nodes.len() - 1
+    }
+
+    fn sum(&mut self, children: Vec<NodeId>, rule: RuleId) -> NodeId {
+        self.push(Node::Sum { children, rule })
+    }
+
+    fn add(&mut self, skeleton: &Skeleton) -> NodeId {
+        match skeleton {
+            Skeleton::Leaf(Summand::C) => self.push(Node::Accumulator),
+            Skeleton::Leaf(Summand::Product(k)) => self.product(*k),
+            Skeleton::Sum(children) => self.add_sum(children),
+        }
+    }
+
+    /// A product, scaled by its block's scales where the scales are not applied to a group.
+    fn product(&mut self, k: usize) -> NodeId {
+        let product = self.push(Node::Product(k));
+        match (self.structure, self.signature.scale) {
+            (Structure::ExactGroups { .. }, _) | (_, None) => product,
+            (_, Some(scale)) => self.push(Node::Scaled { child: product, block: k / scale.block }),
+        }
+    }
+
+    fn add_sum(&mut self, children: &[Skeleton]) -> NodeId {
+        let products: Vec<usize> = children
+            .iter()
+            .filter_map(|child| match child {
+                Skeleton::Leaf(Summand::Product(k)) => Some(*k),
+                _ => None,
+            })
+            .collect();
+        let has_accumulator = products.len() < children.len();
+        match self.structure {
+            Structure::FromZero { later_first } if children.len() == 2 && products.len() == 2 => {
+                let (first, second) = if later_first { (1, 0) } else { (0, 1) };
+                let zero = self.push(Node::Zero);
+                let first = self.product(products[first]);
+                let started = self.sum(vec![zero, first], ROUNDED);
+                let second = self.product(products[second]);
+                self.sum(vec![started, second], ROUNDED)
+            }
+            Structure::AccumulatorLate if has_accumulator && products.len() >= 2 => {
+                let mut outer = self.add_others(children);
+                let inner: Vec<NodeId> = products.iter().map(|&k| self.product(k)).collect();
+                outer.push(self.sum(inner, INNER));
+                self.sum(outer, ROUNDED)
+            }
+            Structure::Interleaved { groups } if has_accumulator && products.len() >= 2 * groups => {
+                let mut outer = self.add_others(children);
+                let sums: Vec<NodeId> = (0..groups)
+                    .map(|group| {
+                        let members: Vec<NodeId> =
+                            products.iter().skip(group).step_by(groups).map(|&k| self.product(k)).collect();
+                        self.sum(members, GROUP)
+                    })
+                    .collect();
+                outer.push(self.sum(sums, INNER));
+                self.sum(outer, ROUNDED)
+            }
+            Structure::ExactGroups { size } if has_accumulator && products.len() > size => {
+                let mut outer = self.add_others(children);
+                for group in products.chunks(size) {
+                    let members: Vec<NodeId> = group.iter().map(|&k| self.product(k)).collect();
+                    let sum = self.sum(members, INNER);
+                    outer.push(match self.signature.scale {
+                        Some(scale) => self.push(Node::Scaled { child: sum, block: group[0] / scale.block }),
+                        None => sum,
+                    });
+                }
+                self.sum(outer, ROUNDED)
+            }
+            _ => {
+                let children: Vec<NodeId> = children.iter().map(|child| self.add(child)).collect();
+                self.sum(children, ROUNDED)
+            }
+        }
+    }
+
+    fn add_others(&mut self, children: &[Skeleton]) -> Vec<NodeId> {
+        children
+            .iter()
+            .filter(|child| !matches!(child, Skeleton::Leaf(Summand::Product(_))))
+            .map(|child| self.add(child))
+            .collect()
+    }
+}

@@ -1,0 +1,267 @@
+//! Inference on devices that are plain functions, written straight from a description and without
+//! sum trees: vendor pseudo-code, or a few lines of integer arithmetic.
+
+mod support;
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use mmaprobe::device::Device;
+use mmaprobe::inference::{self, Conclusion, Finding, Options, Silent};
+use mmaprobe::model::format::{self, BF16, FP16, FP32, FP64};
+use mmaprobe::model::tree::{InputSubnormals, NanRule, Node};
+use mmaprobe::model::{Decoded, Format, Model};
+use support::Fake;
+
+fn characterize(device: &dyn Device) -> Finding {
+    let options = Options { validate: 60_000, seed: 11 };
+    inference::characterize(device, &device.instructions()[0], &options, &Silent)
+        .expect("the device does not fail")
+}
+
+/// The model found, which `characterize` has validated against the function.
+fn found(device: &dyn Device) -> Model {
+    let finding = characterize(device);
+    match finding.conclusion {
+        Conclusion::Characterized(model) => {
+            let (_, outcome) = finding.validation.expect("a model is validated");
+            assert!(outcome.mismatch.is_none() && outcome.dot_adds >= 60_000);
+            model
+        }
+        other => panic!("no model was found: {other:?}"),
+    }
+}
+
+fn bf16(bits: u64) -> f32 {
+    f32::from_bits((bits as u32) << 16)
+}
+
+/// A subnormal becomes a zero of its sign.
+fn flushed(x: f32) -> f32 {
+    if x.is_subnormal() { 0.0f32.copysign(x) } else { x }
+}
+
+/// One step of Intel's pseudo-code: DAZ, FTZ, to nearest even, tininess after rounding.
+fn step(x: f32, y: f32, acc: f32) -> f32 {
+    let (x, y, acc) = (flushed(x), flushed(y), flushed(acc));
+    for operand in [x, y, acc] {
+        if operand.is_nan() {
+            return f32::from_bits(operand.to_bits() | 0x0040_0000);
+        }
+    }
+    let d = x.mul_add(y, acc);
+    if d.is_nan() {
+        return f32::from_bits(0xFFC0_0000);
+    }
+    if d.abs() >= 2.0 * f32::MIN_POSITIVE {
+        return d;
+    }
+    // Tiny after rounding as though the exponent had no lower end: scaled up, nothing is subnormal.
+    // A result this small has no large addends, so that the scaled ones do not overflow.
+    let (small, large) = if x.abs() < y.abs() { (x, y) } else { (y, x) };
+    let scale = 2.0f32.powi(64);
+    let scaled = (small * scale).mul_add(large, acc * scale);
+    if scaled != 0.0 && scaled.abs() < f32::MIN_POSITIVE * scale { 0.0f32.copysign(scaled) } else { d }
+}
+
+/// `tdpbf16ps` as the Intel SDM's pseudo-code has it: even and odd products summed in two chains
+/// from zero, the chains added, c added last.
+#[test]
+fn amx_pseudo_code() {
+    let device = Fake::new([2, 2, 32], [BF16, BF16, FP32, FP32], |a, b, c, _| {
+        let mut lanes = [0.0f32; 2];
+        for k in 0..32 {
+            lanes[k % 2] = step(bf16(a[k]), bf16(b[k]), lanes[k % 2]);
+        }
+        let both = step(1.0, lanes[0], lanes[1]);
+        step(1.0, f32::from_bits(c as u32), both).to_bits().into()
+    });
+    let model = found(&device);
+    assert_eq!(model.a.subnormals, InputSubnormals::FlushedToSignedZero);
+    assert_eq!(model.c.subnormals, InputSubnormals::FlushedToSignedZero);
+    // c and the sum of everything else meet at the root.
+    let Some(Node::Sum { children, .. }) = model.tree.nodes.last() else { panic!("the root is a sum") };
+    assert_eq!(children.len(), 2);
+    assert!(children.iter().any(|&child| model.tree.nodes[child] == Node::Accumulator));
+}
+
+#[test]
+fn chain_of_fp32_fma() {
+    let device = Fake::new([2, 2, 4], [FP32; 4], |a, b, c, _| {
+        let mut d = f32::from_bits(c as u32);
+        for k in [2, 0, 1, 3] {
+            d = f32::from_bits(a[k] as u32).mul_add(f32::from_bits(b[k] as u32), d);
+        }
+        canonical(d, 0x7FFF_FFFF).into()
+    });
+    let model = found(&device);
+    assert_eq!(model.nan, NanRule::Canonical(0x7FFF_FFFF));
+}
+
+#[test]
+fn fp64_fma_over_its_whole_range() {
+    let device = Fake::new([1, 1, 1], [FP64; 4], |a, b, c, _| {
+        let d = f64::from_bits(a[0]).mul_add(f64::from_bits(b[0]), f64::from_bits(c));
+        if d.is_nan() { 0x7FF8_0000_0000_0000 } else { d.to_bits() }
+    });
+    found(&device);
+}
+
+fn canonical(d: f32, nan: u32) -> u32 {
+    if d.is_nan() { nan } else { d.to_bits() }
+}
+
+/// A finite operand as an integer significand, the exponent of its lowest bit and its raw exponent.
+fn parts(format: &Format, bits: u64) -> Option<(i128, i32, i32)> {
+    match format.decode(bits) {
+        Decoded::Finite { negative, significand, exponent } => {
+            let signed = if negative { -i128::from(significand) } else { i128::from(significand) };
+            Some((signed, exponent - format.fraction_bits as i32, exponent))
+        }
+        _ => None,
+    }
+}
+
+/// NaN and infinity rules of the MMA-Sim paper, section IV.C, step 1.
+fn special(a_format: &Format, c_format: &Format, a: &[u64], b: &[u64], c: u64) -> Option<f32> {
+    let value = |format: &Format, bits: u64| match format.decode(bits) {
+        Decoded::Nan { .. } => f32::NAN,
+        Decoded::Infinite { negative } => {
+            if negative {
+                f32::NEG_INFINITY
+            } else {
+                f32::INFINITY
+            }
+        }
+        Decoded::Finite { negative, significand, .. } => {
+            let magnitude = if significand == 0 { 0.0 } else { 1.0 };
+            if negative { -magnitude } else { magnitude }
+        }
+    };
+    let mut sum = match value(c_format, c) {
+        x if x.is_finite() => 0.0,
+        x => x,
+    };
+    for (&a, &b) in a.iter().zip(b) {
+        let product = value(a_format, a) * value(a_format, b);
+        if !product.is_finite() {
+            sum += product;
+        }
+    }
+    (sum != 0.0).then_some(sum)
+}
+
+/// Fused dot-add: aligned to the largest raw exponent, F bits kept, truncated; the result truncated
+/// to fp32 (MMA-Sim paper, section IV.C).
+fn fused(a_format: Format, f: i32, a: &[u64], b: &[u64], c: u64) -> u64 {
+    if let Some(special) = special(&a_format, &FP32, a, b, c) {
+        return canonical(special, 0x7FFF_FFFF).into();
+    }
+    let mut terms: Vec<(i128, i32, i32)> = vec![parts(&FP32, c).expect("specials are gone")];
+    for (&a, &b) in a.iter().zip(b) {
+        let (a, b) = (parts(&a_format, a).expect("finite"), parts(&a_format, b).expect("finite"));
+        terms.push((a.0 * b.0, a.1 + b.1, a.2 + b.2));
+    }
+    let Some(largest) = terms.iter().filter(|t| t.0 != 0).map(|t| t.2).max() else {
+        // All summands are zero: −0 only from negative zeros alone is not what this unit does.
+        return 0;
+    };
+    let quantum = largest - f;
+    let sum: i128 = terms
+        .iter()
+        .map(|&(significand, lsb, _)| {
+            let shift = lsb - quantum;
+            if shift >= 0 {
+                significand << shift.min(100)
+            } else {
+                significand / (1i128 << (-shift).min(120))
+            }
+        })
+        .sum();
+    truncated_to_fp32(sum, quantum)
+}
+
+fn truncated_to_fp32(sum: i128, quantum: i32) -> u64 {
+    let sign = if sum < 0 { 1u64 << 31 } else { 0 };
+    let magnitude = sum.unsigned_abs();
+    if magnitude == 0 {
+        return 0;
+    }
+    let exponent = (127 - magnitude.leading_zeros() as i32 + quantum).max(-126);
+    let shift = exponent - 23 - quantum;
+    let significand = if shift >= 0 { magnitude >> shift.min(127) } else { magnitude << -shift } as u64;
+    if exponent > 127 {
+        return sign | 0x7F80_0000;
+    }
+    sign | (((exponent + 126) as u64) << 23) + significand
+}
+
+#[test]
+fn fused_sum_of_fp16_products() {
+    let device = Fake::new([4, 2, 4], [FP16, FP16, FP32, FP32], |a, b, c, _| fused(FP16, 24, a, b, c));
+    found(&device);
+}
+
+#[test]
+fn chain_of_two_fused_sums() {
+    let device = Fake::new([2, 2, 8], [BF16, BF16, FP32, FP32], |a, b, c, _| {
+        let half = fused(BF16, 25, &a[..4], &b[..4], c);
+        fused(BF16, 25, &a[4..], &b[4..], half)
+    });
+    found(&device);
+}
+
+#[test]
+fn fp8_that_keeps_few_bits() {
+    let e4m3 = format::E4M3;
+    let device = Fake::new([2, 2, 8], [e4m3, e4m3, FP32, FP32], move |a, b, c, _| {
+        let d = fused(e4m3, 13, a, b, c);
+        // The result keeps 13 fraction bits (MMA-Sim paper, section IV.C, step 5).
+        match FP32.decode(d) {
+            Decoded::Finite { .. } => d >> 10 << 10,
+            _ => d,
+        }
+    });
+    found(&device);
+}
+
+/// Noise in one answer of a few hundred.
+#[test]
+fn noise_is_called_noise() {
+    let calls = AtomicU64::new(0);
+    let device = Fake::new([2, 2, 4], [FP16, FP16, FP32, FP32], move |a, b, c, _| {
+        let call = calls.fetch_add(1, Ordering::Relaxed);
+        fused(FP16, 24, a, b, c) ^ u64::from(call % 311 == 310)
+    });
+    let finding = characterize(&device);
+    assert!(matches!(finding.conclusion, Conclusion::Distrusted(_)), "{:?}", finding.conclusion);
+}
+
+#[test]
+fn position_dependence_is_called_that() {
+    let device = Fake::new([2, 2, 4], [FP16, FP16, FP32, FP32], |a, b, c, (_, row, column)| {
+        let f = if (row, column) == (1, 1) { 23 } else { 24 };
+        fused(FP16, f, a, b, c)
+    });
+    let finding = characterize(&device);
+    assert!(
+        matches!(finding.conclusion, Conclusion::Distrusted(inference::trust::Distrust::NotUniform { .. })),
+        "{:?}",
+        finding.conclusion
+    );
+}
+
+/// Arithmetic outside the grammar must not be claimed to be understood.
+#[test]
+fn what_no_tree_explains_is_admitted() {
+    let device = Fake::new([1, 1, 2], [FP32; 4], |a, b, c, _| {
+        let x = |bits: u64| f32::from_bits(bits as u32);
+        // The second product is squared.
+        let p = x(a[1]) * x(b[1]);
+        canonical(x(a[0]).mul_add(x(b[0]), x(c)) + p * p, 0x7FFF_FFFF).into()
+    });
+    let finding = characterize(&device);
+    let Conclusion::Unexplained(counterexample) = finding.conclusion else {
+        panic!("claimed: {:?}", finding.conclusion)
+    };
+    assert_ne!(counterexample.device, counterexample.model);
+}
