@@ -6,8 +6,12 @@
 
 pub mod batch;
 pub mod bits;
+pub mod characterize;
+pub mod cli;
+pub mod commands;
 pub mod device;
 pub mod inference;
+pub mod progress;
 pub mod sheet;
 pub mod shrink;
 pub mod table;

@@ -1,0 +1,128 @@
+//! The commands: thin, from arguments to the library and from its results to stdout.
+
+mod characterize;
+mod devices;
+mod instructions;
+mod open;
+mod show;
+mod validate;
+
+use std::io::Write;
+use std::process::ExitCode;
+
+use crate::cli::{Cli, Command};
+use crate::device::sheet::OpenError;
+use crate::device::{DeviceError, Instruction};
+use crate::sheet::SheetError;
+
+/// How a command ended that did what it was asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// What was claimed held.
+    Held,
+    /// A comparison failed.
+    Failed,
+}
+
+impl From<Outcome> for ExitCode {
+    fn from(outcome: Outcome) -> ExitCode {
+        match outcome {
+            Outcome::Held => ExitCode::SUCCESS,
+            Outcome::Failed => ExitCode::from(1),
+        }
+    }
+}
+
+/// Why a command could not do what it was asked.
+#[derive(Debug, thiserror::Error)]
+pub enum Failure {
+    /// The arguments make no sense together or with what is there.
+    #[error("{0}")]
+    Usage(String),
+    /// A sheet cannot be used.
+    #[error(transparent)]
+    Sheet(#[from] SheetError),
+    /// The device failed.
+    #[error(transparent)]
+    Device(#[from] DeviceError),
+    /// Output could not be written.
+    #[error("cannot write the output: {0}")]
+    Output(std::io::Error),
+}
+
+impl From<OpenError> for Failure {
+    fn from(error: OpenError) -> Failure {
+        match error {
+            OpenError::Sheet(error) => error.into(),
+            OpenError::Device(error) => error.into(),
+        }
+    }
+}
+
+impl Failure {
+    /// 2 for usage and bad input, 3 for devices.
+    pub fn exit_code(&self) -> ExitCode {
+        match self {
+            Failure::Usage(_) | Failure::Sheet(_) => ExitCode::from(2),
+            Failure::Device(_) => ExitCode::from(3),
+            // Nobody reads any more: the command did what it could.
+            Failure::Output(_) if self.is_closed_pipe() => ExitCode::SUCCESS,
+            Failure::Output(_) => ExitCode::from(2),
+        }
+    }
+
+    /// Whether the reader of stdout has gone.
+    pub fn is_closed_pipe(&self) -> bool {
+        matches!(self, Failure::Output(error) if error.kind() == std::io::ErrorKind::BrokenPipe)
+    }
+}
+
+/// Runs a command.
+///
+/// # Errors
+/// If it cannot do what it was asked; see [`Failure`].
+pub fn run(cli: Cli) -> Result<Outcome, Failure> {
+    if let Some(threads) = cli.threads {
+        rayon::ThreadPoolBuilder::new()
+            .num_threads(threads.into())
+            .build_global()
+            .map_err(|error| Failure::Usage(format!("cannot start {threads} threads: {error}")))?;
+    }
+    match cli.command {
+        Command::Devices => devices::run(),
+        Command::Instructions(arguments) => instructions::run(&arguments),
+        Command::Characterize(arguments) => characterize::run(&arguments),
+        Command::Show(arguments) => show::run(&arguments),
+        Command::Validate(arguments) => validate::run(&arguments),
+    }
+}
+
+/// Writes to stdout.
+fn print(text: &str) -> Result<(), Failure> {
+    let mut stdout = std::io::stdout().lock();
+    stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()).map_err(Failure::Output)
+}
+
+/// The width that tables may take.
+fn width() -> usize {
+    console::Term::stdout().size_checked().map_or(80, |(_, columns)| usize::from(columns).clamp(60, 80))
+}
+
+/// The instructions whose names match a glob; all without one.
+fn select(instructions: &[Instruction], glob: Option<&str>) -> Result<Vec<Instruction>, Failure> {
+    let Some(glob) = glob else {
+        return Ok(instructions.to_vec());
+    };
+    let pattern = glob::Pattern::new(glob)
+        .map_err(|error| Failure::Usage(format!("--instruction '{glob}' is no pattern: {error}")))?;
+    let selected: Vec<Instruction> =
+        instructions.iter().filter(|i| pattern.matches(&i.name)).cloned().collect();
+    if selected.is_empty() {
+        let names: Vec<&str> = instructions.iter().map(|i| i.name.as_str()).collect();
+        return Err(Failure::Usage(format!(
+            "no instruction matches '{glob}'; there are: {}",
+            names.join(", ")
+        )));
+    }
+    Ok(selected)
+}

@@ -1,0 +1,36 @@
+//! `mmaprobe devices`.
+
+use super::{Failure, Outcome, print, width};
+use crate::device::Device;
+use crate::device::cpu::Cpu;
+use crate::table;
+
+pub fn run() -> Result<Outcome, Failure> {
+    let mut rows = Vec::new();
+    let mut absent = Vec::new();
+    match Cpu::open() {
+        Ok(cpu) => {
+            let identity = cpu.identity();
+            let base: Vec<&str> =
+                cpu.instructions().iter().filter(|i| i.mode_of.is_none()).map(|i| i.name.as_str()).collect();
+            rows.push(["cpu".to_string(), format!("{}: {}", identity.description, base.join(", "))]);
+            absent.clone_from(&identity.absent);
+        }
+        Err(error) => absent.push(("cpu".to_string(), error.fault.to_string())),
+    }
+    for (device, answers) in [
+        ("exec:COMMAND", "any program that speaks the device protocol (see examples/device.py)"),
+        ("sheet:FILE", "a virtual device executing a parameter sheet"),
+        ("replay:FILE", "a recording made with --record, answering what was recorded"),
+    ] {
+        rows.push([device.to_string(), answers.to_string()]);
+    }
+    let mut text = table::plain(["--device", "what answers"], &rows, width());
+    if !absent.is_empty() {
+        text.push_str("\nNot here:\n");
+        let absent: Vec<[String; 2]> = absent.into_iter().map(|(name, reason)| [name, reason]).collect();
+        text.push_str(&table::plain(["unit", "why"], &absent, width()));
+    }
+    print(&text)?;
+    Ok(Outcome::Held)
+}

@@ -1,0 +1,46 @@
+//! From what is said after `--device` to a device.
+
+use std::path::Path;
+use std::time::Duration;
+
+use super::Failure;
+use crate::cli::{Record, Timeout};
+use crate::device::cpu::Cpu;
+use crate::device::exec::Exec;
+use crate::device::record::Recorder;
+use crate::device::replay::Replay;
+use crate::device::{Device, sheet};
+
+/// Opens a device.
+///
+/// # Errors
+/// If there is no such device, or it cannot be opened.
+pub fn open(name: &str, timeout: Timeout) -> Result<Box<dyn Device>, Failure> {
+    let timeout = Duration::from_secs_f64(timeout.device_timeout);
+    match name.split_once(':') {
+        None if name == "cpu" => Ok(Box::new(Cpu::open()?)),
+        Some(("exec", command)) => Ok(Box::new(Exec::start(command, timeout)?)),
+        Some(("sheet", path)) => Ok(Box::new(sheet::open(Path::new(path))?.0)),
+        Some(("replay", path)) => {
+            let replay = Replay::open(Path::new(path))?;
+            for warning in replay.warnings() {
+                eprintln!("mmaprobe: {path}: {warning}");
+            }
+            Ok(Box::new(replay))
+        }
+        _ => Err(Failure::Usage(format!(
+            "there is no device '{name}'; try cpu, exec:COMMAND, sheet:FILE or replay:FILE (mmaprobe devices lists them)"
+        ))),
+    }
+}
+
+/// Wraps a device in a recorder, if a recording was asked for.
+///
+/// # Errors
+/// If the recording cannot be started.
+pub fn recorded(device: Box<dyn Device>, record: &Record) -> Result<Box<dyn Device>, Failure> {
+    match &record.record {
+        None => Ok(device),
+        Some(path) => Ok(Box::new(Recorder::create(device, path, record.force)?)),
+    }
+}
