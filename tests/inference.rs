@@ -192,7 +192,7 @@ fn truncated_to_fp32(sum: i128, quantum: i32) -> u64 {
     if exponent > 127 {
         return sign | 0x7F80_0000;
     }
-    sign | (((exponent + 126) as u64) << 23) + significand
+    (sign | (((exponent + 126) as u64) << 23)) + significand
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! The arithmetic of an instruction as a sheet writes it: a readable mirror of [`Model`].
 //!
-//! Conversion is exact both ways: model → arithmetic → model gives [`canonical`] of the model, which
+//! Conversion is exact both ways: model → arithmetic → model gives the [canonical](Model::canonical) model, which
 //! is the same function, and the same model if it was canonical.
 
 use mmaprobe_model::format::{Overflow, RoundTo, Subnormals};
