@@ -4,7 +4,7 @@
 //! d = f(c, a₀…a₍K₋₁₎, b₀…b₍K₋₁₎). Every known f is a [sum tree](tree): products and c at the
 //! leaves, and at each inner node a sum with its own rules. This crate holds the number
 //! [formats](format), the [rounding] modes, [exact] numbers, the tree as data, and its
-//! [execution](execute).
+//! [execution](execute); and the nine published [algorithms] as trees.
 //!
 //! It is `no_std`, has no dependencies and contains no `unsafe`: its source is carried along by every
 //! generated model crate.
@@ -30,6 +30,7 @@
 
 extern crate alloc;
 
+pub mod algorithms;
 pub mod exact;
 pub mod execute;
 pub mod format;
