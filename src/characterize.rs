@@ -153,6 +153,7 @@ fn entry(instruction: &Instruction, finding: &Finding) -> Entry {
         evidence: Vec::new(),
         equivalent: Vec::new(),
         ambiguous: Vec::new(),
+        disputed: Vec::new(),
         counterexample: None,
         validation: finding.validation.as_ref().map(|(plan, outcome)| validation(plan, outcome)),
         cost: Some(schema::Cost { rounds: finding.rounds, dot_adds: finding.dot_adds }),
@@ -310,6 +311,7 @@ fn order_statement(finding: &Finding) -> schema::Statement {
         probes: vec![crate::probes::order::NAME.to_string()],
         answers: finding.order_answers,
         rejected: Vec::new(),
+        source: None,
     }
 }
 
@@ -319,6 +321,7 @@ fn statement(found: &inference::statements::Statement, names: &[String]) -> sche
         probes: found.probes.clone(),
         answers: found.answers,
         rejected: listed(&found.rejected),
+        source: None,
     }
 }
 
