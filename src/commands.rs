@@ -10,9 +10,11 @@ mod validate;
 use std::io::Write;
 use std::process::ExitCode;
 
+use crate::catalog::{Catalog, CatalogError};
 use crate::cli::{Cli, Command};
 use crate::device::sheet::OpenError;
-use crate::device::{DeviceError, Instruction};
+use crate::device::sim::SimError;
+use crate::device::{Device, DeviceError, Instruction, listing};
 use crate::sheet::SheetError;
 
 /// How a command ended that did what it was asked.
@@ -42,6 +44,9 @@ pub enum Failure {
     /// A sheet cannot be used.
     #[error(transparent)]
     Sheet(#[from] SheetError),
+    /// A catalogue file cannot be used.
+    #[error(transparent)]
+    Catalog(#[from] CatalogError),
     /// The device failed.
     #[error(transparent)]
     Device(#[from] DeviceError),
@@ -59,11 +64,20 @@ impl From<OpenError> for Failure {
     }
 }
 
+impl From<SimError> for Failure {
+    fn from(error: SimError) -> Failure {
+        match error {
+            SimError::Open(error) => error.into(),
+            error => Failure::Usage(error.to_string()),
+        }
+    }
+}
+
 impl Failure {
     /// 2 for usage and bad input, 3 for devices.
     pub fn exit_code(&self) -> ExitCode {
         match self {
-            Failure::Usage(_) | Failure::Sheet(_) => ExitCode::from(2),
+            Failure::Usage(_) | Failure::Sheet(_) | Failure::Catalog(_) => ExitCode::from(2),
             Failure::Device(_) => ExitCode::from(3),
             // Nobody reads any more: the command did what it could.
             Failure::Output(_) if self.is_closed_pipe() => ExitCode::SUCCESS,
@@ -88,12 +102,16 @@ pub fn run(cli: Cli) -> Result<Outcome, Failure> {
             .build_global()
             .map_err(|error| Failure::Usage(format!("cannot start {threads} threads: {error}")))?;
     }
+    let mut catalog = Catalog::embedded();
+    for path in &cli.catalog {
+        catalog.add(path)?;
+    }
     match cli.command {
-        Command::Devices => devices::run(),
-        Command::Instructions(arguments) => instructions::run(&arguments),
-        Command::Characterize(arguments) => characterize::run(&arguments),
+        Command::Devices => devices::run(&catalog),
+        Command::Instructions(arguments) => instructions::run(&arguments, &catalog),
+        Command::Characterize(arguments) => characterize::run(&arguments, &catalog),
         Command::Show(arguments) => show::run(&arguments),
-        Command::Validate(arguments) => validate::run(&arguments),
+        Command::Validate(arguments) => validate::run(&arguments, &catalog),
     }
 }
 
@@ -108,21 +126,21 @@ fn width() -> usize {
     console::Term::stdout().size_checked().map_or(80, |(_, columns)| usize::from(columns).clamp(60, 80))
 }
 
-/// The instructions whose names match a glob; all without one.
-fn select(instructions: &[Instruction], glob: Option<&str>) -> Result<Vec<Instruction>, Failure> {
+/// The instructions of a device whose names match a glob; all listed ones without a glob. A name without
+/// `*` and `?` can also be one that the device takes and does not list.
+fn select(device: &dyn Device, glob: Option<&str>) -> Result<Vec<Instruction>, Failure> {
     let Some(glob) = glob else {
-        return Ok(instructions.to_vec());
+        return Ok(device.instructions().to_vec());
     };
     let pattern = glob::Pattern::new(glob)
         .map_err(|error| Failure::Usage(format!("--instruction '{glob}' is no pattern: {error}")))?;
-    let selected: Vec<Instruction> =
-        instructions.iter().filter(|i| pattern.matches(&i.name)).cloned().collect();
-    if selected.is_empty() {
-        let names: Vec<&str> = instructions.iter().map(|i| i.name.as_str()).collect();
-        return Err(Failure::Usage(format!(
-            "no instruction matches '{glob}'; there are: {}",
-            names.join(", ")
-        )));
+    let listed = device.instructions().iter();
+    let selected: Vec<Instruction> = listed.filter(|i| pattern.matches(&i.name)).cloned().collect();
+    if !selected.is_empty() {
+        return Ok(selected);
     }
-    Ok(selected)
+    if glob.contains(['*', '?', '[']) {
+        return Err(Failure::Usage(format!("no instruction matches '{glob}'; {}", listing(device))));
+    }
+    device.instruction(glob).map(|instruction| vec![instruction]).map_err(Failure::Usage)
 }

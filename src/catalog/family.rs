@@ -84,6 +84,11 @@ impl Family {
         shapes.min().unwrap_or((0, 0))
     }
 
+    /// Elements that share a scale, if it has scales.
+    pub fn scale_block(&self) -> Option<usize> {
+        self.types.scale.map(|scale| scale.block)
+    }
+
     /// Whether it comes in that shape.
     pub fn has_shape(&self, m: usize, n: usize) -> bool {
         self.tiles.iter().any(|tile| tile.m.contains(&m) && tile.n.contains(n))

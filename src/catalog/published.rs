@@ -41,11 +41,8 @@ fn entry(family: &Family) -> Option<Entry> {
     // Reading the catalogue has made these models before.
     let model = published.algorithm.model(&family.types, &Conventions::DEFAULT).ok()?;
     let arithmetic = Arithmetic::from(&model);
-    let disputed: Vec<Dispute> = published
-        .disputes
-        .iter()
-        .filter_map(|dispute| disputed(family, dispute, &arithmetic))
-        .collect();
+    let disputed: Vec<Dispute> =
+        published.disputes.iter().filter_map(|dispute| disputed(family, dispute, &arithmetic)).collect();
     let mut notes = Vec::new();
     if published.checked == Checked::Recorded {
         notes.push("Recordings of GPUs of this architecture agree with it.".to_string());

@@ -2,6 +2,7 @@
 
 use super::open;
 use super::{Failure, Outcome, print, select, width};
+use crate::catalog::Catalog;
 use crate::characterize::Named;
 use crate::cli::Validate;
 use crate::device::Device;
@@ -10,19 +11,19 @@ use crate::progress::Display;
 use crate::table;
 use crate::validation::{Nans, Plan, ValidationError, validate};
 
-pub fn run(arguments: &Validate) -> Result<Outcome, Failure> {
+pub fn run(arguments: &Validate, catalog: &Catalog) -> Result<Outcome, Failure> {
     if arguments.sets == 0 {
         return Err(Failure::Usage("--sets 0 compares nothing; ask for at least 1".to_string()));
     }
-    let device = open::open(&arguments.device.device, arguments.device.timeout)?;
+    let device = open::open(&arguments.device.device, arguments.device.timeout, catalog)?;
     let device = open::recorded(device, &arguments.record)?;
-    let against = open::open(&arguments.against, arguments.device.timeout)?;
+    let against = open::open(&arguments.against, arguments.device.timeout, catalog)?;
     let mut pairs = Vec::new();
     let mut missing = Vec::new();
-    for instruction in select(device.instructions(), arguments.instruction.as_deref())? {
-        match against.instructions().iter().find(|other| other.name == instruction.name) {
-            Some(other) => pairs.push((instruction, other.clone())),
-            None => missing.push(instruction.name),
+    for instruction in select(&device, arguments.instruction.as_deref())? {
+        match against.instruction(&instruction.name) {
+            Ok(other) => pairs.push((instruction, other)),
+            Err(_) => missing.push(instruction.name),
         }
     }
     if pairs.is_empty() {
