@@ -1,7 +1,7 @@
 //! The catalogue: architectures, the GPUs that have them, and their matrix instructions.
 //!
 //! It is data: a file for each architecture in `catalog/`, embedded in the tool, in the form that
-//! [file] describes. A user adds an architecture with a file of the same form. Where the file says
+//! [`file`](mod@file) describes. A user adds an architecture with a file of the same form. Where the file says
 //! which published algorithm an instruction follows, [published] makes a parameter sheet of it; the
 //! sheets in `reports/` are made so, and are what [virtual devices](crate::device::sim) execute.
 

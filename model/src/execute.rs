@@ -194,7 +194,10 @@ fn product(model: &Model, a: u64, b: u64) -> Value {
             let lsb = ea + eb - (formats.0.fraction_bits + formats.1.fraction_bits) as i32;
             let mut value =
                 form_product(&model.product, Term::new(na != nb, x as u128 * y as u128, lsb, ea + eb));
-            if let Value::Finite(number) = &mut value {
+            // What is rounded is a number of the format, whatever its factors were.
+            if let Value::Finite(number) = &mut value
+                && !matches!(model.product, Product::Rounded(_))
+            {
                 number.lowered = lowered(x, ea) + lowered(y, eb);
             }
             value

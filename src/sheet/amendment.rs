@@ -28,7 +28,7 @@ impl Amendment {
             from.rules.position(name).is_none_or(|index| from.rules.0[index].1 != *rule)
         };
         Amendment {
-            product: (from.product != to.product).then(|| to.product.clone()),
+            product: (from.product != to.product).then_some(to.product),
             rules: Ordered(to.rules.0.iter().filter(changed).cloned().collect()),
             steps: (from.steps != to.steps).then(|| to.steps.clone()),
         }
@@ -37,8 +37,8 @@ impl Amendment {
     /// The arithmetic with these parts in place of its own.
     pub fn apply(&self, arithmetic: &Arithmetic) -> Arithmetic {
         let mut amended = arithmetic.clone();
-        if let Some(product) = &self.product {
-            amended.product = product.clone();
+        if let Some(product) = self.product {
+            amended.product = product;
         }
         for (name, rule) in &self.rules.0 {
             match amended.rules.position(name) {
