@@ -7,13 +7,13 @@ use common::paper::{self, Fda, Mode};
 use common::rational::{is_encoded, number, round};
 use common::spec::{Read, Spec};
 use common::{cases, on_two_threads};
+use mmaprobe_model::Executor;
 use mmaprobe_model::algorithms::{Algorithm, Conventions, Output, Types, chain_of_exact_sums};
 use mmaprobe_model::execute::Value;
 use mmaprobe_model::format::{self, Format, RoundTo};
 use mmaprobe_model::tree::{
     Model, ModelError, NanRule, NanSource, Node, Product, Propagation, Scale, ZeroTerms,
 };
-use mmaprobe_model::Executor;
 use num_traits::Zero;
 use rand::SeedableRng;
 use rand_xoshiro::Xoshiro256PlusPlus;
