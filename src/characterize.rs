@@ -2,6 +2,7 @@
 //! down with their evidence.
 
 use mmaprobe_model::Model;
+use mmaprobe_model::naming::{self, Named as ModelName};
 use mmaprobe_model::tree::NanRule;
 use mmaprobe_probes::DotAdd;
 
@@ -170,6 +171,11 @@ fn entry(instruction: &Instruction, finding: &Finding) -> Entry {
         Conclusion::Characterized(model) => {
             entry.summary = words::describe(model);
             entry.arithmetic = Some(model.into());
+            let name = naming::name(model);
+            entry.algorithm = name.to_string();
+            if let ModelName::Unnamed { description } = name {
+                entry.notes.push(description);
+            }
             if model.nan == NanRule::Unknown && instruction.d.has_nan() {
                 entry.notes.push(
                     "Which NaN a NaN result is follows no rule of the grammar: NaNs were compared as one."

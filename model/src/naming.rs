@@ -158,11 +158,12 @@ impl Tree {
         }
     }
 
-    /// Orders siblings: c is 0, the product of index k is k + 1.
+    /// Orders siblings: c is 0, the product of index k is k + 2.
     fn first_leaf(&self) -> usize {
         match self {
-            Tree::Accumulator | Tree::Zero => 0,
-            Tree::Product(k) => k + 1,
+            Tree::Accumulator => 0,
+            Tree::Zero => 1,
+            Tree::Product(k) => k + 2,
             Tree::Scaled(child, _) => child.first_leaf(),
             Tree::Sum(sum) => sum.children.iter().map(Tree::first_leaf).min().unwrap_or(0),
         }
@@ -474,10 +475,14 @@ fn far(sum: &Sum) -> Option<Far> {
     alignment.iter().find_map(|alignment| alignment.far)
 }
 
-/// The published output that is closest to how a sum is delivered.
+/// The output that is closest to how a sum is delivered, of those that the paper has for tensor cores:
+/// a name does not mention the output, so that another would be taken for one of them.
 fn output(sum: &Sum) -> Output {
     let Normalised::To(round) = sum.normalised else { return Output::Rz23 };
-    let of_format = || Output::ALL.into_iter().filter(|output| output.round_to().format == round.format);
+    let of_format = || {
+        let published = [Output::Rz23, Output::Rz13, Output::Rne10];
+        published.into_iter().filter(|output| output.round_to().format == round.format)
+    };
     let same = |output: &Output| {
         let other = output.round_to();
         (other.fraction_bits, other.rounding) == (round.fraction_bits, round.rounding)
