@@ -16,6 +16,7 @@ pub mod sheet;
 pub mod shrink;
 pub mod table;
 pub mod validation;
+pub mod vectors;
 
 pub use mmaprobe_model as model;
 pub use mmaprobe_probes as probes;
