@@ -272,11 +272,10 @@ const LISTED: usize = 6;
 /// Choices as a list to read: runs of numbers as "F = 47 … 64", the first few, and how many more.
 fn listed(choices: &[String]) -> Vec<String> {
     let split = |choice: &str| {
-        let digits = choice.len() - choice.trim_end_matches(|c: char| c.is_ascii_digit()).len();
-        let (text, number) = choice.split_at(choice.len() - digits);
-        Some((text.to_string(), number.parse::<u64>().ok()?))
+        let text = choice.trim_end_matches(|c: char| c.is_ascii_digit()).trim_end_matches('-');
+        Some((text.to_string(), choice[text.len()..].parse::<i64>().ok()?))
     };
-    let mut runs: Vec<(String, Option<(u64, u64)>)> = Vec::new();
+    let mut runs: Vec<(String, Option<(i64, i64)>)> = Vec::new();
     for choice in choices {
         match (split(choice), runs.last_mut()) {
             (Some((text, number)), Some((last, Some((_, to))))) if *last == text && *to + 1 == number => {

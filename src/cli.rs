@@ -40,12 +40,16 @@ Examples:
     /// Print a parameter sheet as tables
     #[command(after_help = "Example: mmaprobe show cpu.yaml --tree")]
     Show(Show),
-    /// Compare two devices bit for bit on random matrices
+    /// Compare two devices bit for bit on random matrices, or a device with recordings
     #[command(after_help = "\
 Examples:
   mmaprobe validate --device cpu --against sheet:cpu.yaml --seed 7
-  mmaprobe validate --device cpu --against sheet:cpu.yaml --instruction vdpbf16ps --sets 100000000")]
+  mmaprobe validate --device cpu --against sheet:cpu.yaml --instruction vdpbf16ps --sets 100000000
+  mmaprobe validate --device sheet:volta.yaml --vectors v100-fp16-fp16.txt v100-fp16-fp32.txt")]
     Validate(Validate),
+    /// Multiply matrices of any size with one instruction of a device: D = A·B + C
+    #[command(after_help = SIMULATE_HELP)]
+    Simulate(Simulate),
 }
 
 /// `instructions`.
@@ -129,9 +133,13 @@ pub struct Validate {
     #[allow(missing_docs)]
     pub device: DeviceArgument,
     /// The other device
-    #[arg(long, value_name = "D2")]
-    pub against: String,
-    /// Only instructions whose name matches, with * and ?
+    #[arg(long, value_name = "D2", required_unless_present = "vectors", conflicts_with = "vectors")]
+    pub against: Option<String>,
+    /// Files of recorded dot-adds to compare with instead of a device
+    #[arg(long, value_name = "FILE", num_args = 1.., conflicts_with_all = ["sets", "seed"])]
+    pub vectors: Vec<PathBuf>,
+    /// Only instructions whose name matches, with * and ?; with --vectors, the name of the one
+    /// to ask instead of the one that the files name
     #[arg(long, value_name = "GLOB")]
     pub instruction: Option<String>,
     /// Random matrix sets for each instruction
@@ -146,6 +154,53 @@ pub struct Validate {
     #[command(flatten)]
     #[allow(missing_docs)]
     pub record: Record,
+}
+
+const SIMULATE_HELP: &str = "\
+D is what a plain loop of the instruction along K leaves in its accumulator.
+Elements are bit patterns and nothing is rounded: float64, float32 and float16
+for fp64, fp32 (and tf32) and fp16, ml_dtypes for narrower formats, or unsigned
+integers of bit patterns for any. D is float64, float32 or float16, or unsigned
+integers: numpy.load('D.npy').view(ml_dtypes.bfloat16).
+
+Examples:
+  mmaprobe simulate --device cpu --instruction vdpbf16ps --a A.npy --b B.npy -o D.npy
+  mmaprobe simulate --device sheet:cdna3.yaml --instruction v_mfma_f32_16x16x16_f16 \\
+    --a A.npy --b B.npy --c C.npy -o D.npy --force";
+
+/// `simulate`.
+#[derive(Debug, Args)]
+pub struct Simulate {
+    #[command(flatten)]
+    #[allow(missing_docs)]
+    pub device: DeviceArgument,
+    /// The instruction
+    #[arg(long, value_name = "I")]
+    pub instruction: String,
+    /// A, M×K
+    #[arg(long, value_name = "A.npy")]
+    pub a: PathBuf,
+    /// B, K×N
+    #[arg(long, value_name = "B.npy")]
+    pub b: PathBuf,
+    /// C, M×N; zeros without it
+    #[arg(long, value_name = "C.npy")]
+    pub c: Option<PathBuf>,
+    /// Scales of A's blocks, M×(K / block)
+    #[arg(long, value_name = "SA.npy")]
+    pub sa: Option<PathBuf>,
+    /// Scales of B's blocks, (K / block)×N
+    #[arg(long, value_name = "SB.npy")]
+    pub sb: Option<PathBuf>,
+    /// Where D goes, M×N
+    #[arg(short, long, value_name = "D.npy")]
+    pub output: PathBuf,
+    /// Replace an existing D.npy
+    #[arg(long)]
+    pub force: bool,
+    /// Append products +0·+0 where K is no multiple of the instruction's; this can change results
+    #[arg(long)]
+    pub pad_k: bool,
 }
 
 fn seconds(text: &str) -> Result<f64, String> {

@@ -5,7 +5,9 @@ mod devices;
 mod instructions;
 mod open;
 mod show;
+mod simulate;
 mod validate;
+mod vectors;
 
 use std::io::Write;
 use std::process::ExitCode;
@@ -93,7 +95,11 @@ pub fn run(cli: Cli) -> Result<Outcome, Failure> {
         Command::Instructions(arguments) => instructions::run(&arguments),
         Command::Characterize(arguments) => characterize::run(&arguments),
         Command::Show(arguments) => show::run(&arguments),
-        Command::Validate(arguments) => validate::run(&arguments),
+        Command::Simulate(arguments) => simulate::run(&arguments),
+        Command::Validate(arguments) => match &arguments.vectors[..] {
+            [] => validate::run(&arguments),
+            files => vectors::run(&arguments, files),
+        },
     }
 }
 

@@ -74,6 +74,29 @@ impl<D: Device + ?Sized> Device for Box<D> {
     }
 }
 
+/// Runs a batch, and checks that the answer has the length that the batch calls for.
+///
+/// # Errors
+/// If the device fails, or the answer has another length.
+pub fn run_checked(
+    device: &dyn Device,
+    instruction: &Instruction,
+    batch: &Batch,
+) -> Result<Vec<u8>, DeviceError> {
+    let answer = device.run(instruction, batch)?;
+    let expected = batch.count * instruction.bytes().d;
+    if answer.len() == expected {
+        return Ok(answer);
+    }
+    Err(DeviceError {
+        device: device.identity().name.clone(),
+        fault: Fault::Reply {
+            during: format!("running {}", instruction.name),
+            problem: format!("D has {} bytes, not {expected}", answer.len()),
+        },
+    })
+}
+
 /// Who a device is.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Identity {

@@ -174,6 +174,7 @@ fn entry(name: &str, status: Status, model: Option<&Model>, mode_of: Option<&str
         arithmetic: model.map(Into::into),
         modes: Vec::new(),
         evidence: Vec::new(),
+        equivalent: Vec::new(),
         ambiguous: Vec::new(),
         counterexample: None,
         validation: None,

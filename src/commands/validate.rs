@@ -14,9 +14,12 @@ pub fn run(arguments: &Validate) -> Result<Outcome, Failure> {
     if arguments.sets == 0 {
         return Err(Failure::Usage("--sets 0 compares nothing; ask for at least 1".to_string()));
     }
+    let against_name = arguments.against.as_deref().ok_or_else(|| {
+        Failure::Usage("--against names the device to compare with; or use --vectors".to_string())
+    })?;
     let device = open::open(&arguments.device.device, arguments.device.timeout)?;
     let device = open::recorded(device, &arguments.record)?;
-    let against = open::open(&arguments.against, arguments.device.timeout)?;
+    let against = open::open(against_name, arguments.device.timeout)?;
     let mut pairs = Vec::new();
     let mut missing = Vec::new();
     for instruction in select(device.instructions(), arguments.instruction.as_deref())? {
@@ -28,7 +31,7 @@ pub fn run(arguments: &Validate) -> Result<Outcome, Failure> {
     if pairs.is_empty() {
         return Err(Failure::Usage(format!(
             "{} has none of the instructions of {}: {}",
-            arguments.against,
+            against_name,
             arguments.device.device,
             missing.join(", ")
         )));
@@ -66,8 +69,8 @@ pub fn run(arguments: &Validate) -> Result<Outcome, Failure> {
                 "\n{}: {} and {} differ\n{}",
                 instruction.name,
                 arguments.device.device,
-                arguments.against,
-                mismatch.describe(&instruction.signature(), (&arguments.device.device, &arguments.against))
+                against_name,
+                mismatch.describe(&instruction.signature(), (&arguments.device.device, against_name))
             ));
         }
     }
@@ -77,7 +80,7 @@ pub fn run(arguments: &Validate) -> Result<Outcome, Failure> {
     let failed = !details.is_empty();
     print(&(table::plain(["instruction", "matrix sets", "dot-adds", "result"], &rows, width()) + &details))?;
     for name in missing {
-        eprintln!("mmaprobe: not compared: {} has no {name}", arguments.against);
+        eprintln!("mmaprobe: not compared: {against_name} has no {name}");
     }
     Ok(if failed { Outcome::Failed } else { Outcome::Held })
 }

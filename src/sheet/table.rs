@@ -202,7 +202,7 @@ fn overview(sheet: &Sheet, width: usize) -> String {
                 cut(&entry.name, NAME_WIDTH),
                 format!("{}×{}×{}", entry.shape.m, entry.shape.n, entry.shape.k),
                 formats(&entry.formats),
-                format!("{} {named}", cut(entry.status.name(), STATUS_WIDTH)).trim_end().to_string(),
+                format!("{}\n{named}", cut(entry.status.name(), STATUS_WIDTH)).trim_end().to_string(),
                 entry.validation.as_ref().map_or("–".into(), |validation| match validation.mismatches {
                     0 => grouped(validation.dot_adds),
                     wrong => format!("{} wrong", grouped(wrong)),
