@@ -75,7 +75,15 @@ pub fn characterize(
         {
             entry.modes.push(mode_effect(instruction, mode, &finding));
         }
-        sheet.instructions.push(entry(instruction, &finding));
+        let mut entry = entry(instruction, &finding);
+        if let Some((base, mode)) = &instruction.mode_of
+            && !sheet.instructions.iter().any(|known| known.name == *base)
+        {
+            // A mode refers to the instruction by default, which has to be in the sheet.
+            entry.mode_of = None;
+            entry.notes.push(format!("This is {base} where {mode}; {base} itself was not asked for."));
+        }
+        sheet.instructions.push(entry);
     }
     Ok(sheet)
 }

@@ -9,7 +9,7 @@ use clap::{Args, Parser, Subcommand};
 #[command(name = "mmaprobe", version, about, after_help = EXIT_CODES, max_term_width = 80)]
 pub struct Cli {
     /// Threads to use; all cores by default. Results do not depend on it.
-    #[arg(long, global = true, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    #[arg(long, global = true, display_order = 100, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub threads: Option<u16>,
     /// What to do.
     #[command(subcommand)]
@@ -20,6 +20,9 @@ const EXIT_CODES: &str = "\
 Exit codes: 0 what was claimed held; 1 a comparison failed (mismatch, refuted,
 unexplained, no function; ambiguous with --strict); 2 usage or bad input; 3 the
 device failed. Data goes to stdout, everything for people to stderr.";
+
+/// Far more than anybody waits for, and few enough to count without overflow.
+const MOST: u64 = 1_000_000_000_000;
 
 /// The commands.
 #[derive(Debug, Subcommand)]
@@ -34,8 +37,10 @@ pub enum Command {
 Examples:
   mmaprobe characterize --device cpu > cpu.yaml
   mmaprobe characterize --device \"exec:python3 examples/device.py\" > dot4.yaml
-  mmaprobe characterize --device cpu --instruction 'vfma*' --record cpu.rec > cpu.yaml
-  mmaprobe characterize --device replay:cpu.rec --instruction 'vfma*' > again.yaml")]
+
+Record every answer; with the same options, the recording gives the same sheet:
+  mmaprobe characterize --device cpu --record cpu.rec > cpu.yaml
+  mmaprobe characterize --device replay:cpu.rec > again.yaml")]
     Characterize(Characterize),
     /// Print a parameter sheet as tables
     #[command(after_help = "Example: mmaprobe show cpu.yaml --tree")]
@@ -44,8 +49,10 @@ Examples:
     #[command(after_help = "\
 Examples:
   mmaprobe validate --device cpu --against sheet:cpu.yaml --seed 7
-  mmaprobe validate --device cpu --against sheet:cpu.yaml --instruction vdpbf16ps --sets 100000000
-  mmaprobe validate --device sheet:volta.yaml --vectors v100-fp16-fp16.txt v100-fp16-fp32.txt")]
+  mmaprobe validate --device cpu --against sheet:cpu.yaml \\
+      --instruction 'vfma*' --sets 100000000
+  mmaprobe validate --device sheet:volta.yaml \\
+      --vectors v100-fp16-fp16.txt v100-fp16-fp32.txt")]
     Validate(Validate),
     /// Multiply matrices of any size with one instruction of a device: D = A·B + C
     #[command(after_help = SIMULATE_HELP)]
@@ -89,7 +96,7 @@ pub struct Characterize {
     #[arg(long, value_name = "GLOB")]
     pub instruction: Option<String>,
     /// Random dot-adds to validate each instruction on; 0 for none
-    #[arg(long, value_name = "N", default_value_t = 1_000_000)]
+    #[arg(long, value_name = "N", default_value_t = 1_000_000, value_parser = clap::value_parser!(u64).range(..=MOST))]
     pub validate: u64,
     /// Seed of everything random
     #[arg(long, value_name = "S", default_value_t = 1)]
@@ -143,7 +150,7 @@ pub struct Validate {
     #[arg(long, value_name = "GLOB")]
     pub instruction: Option<String>,
     /// Random matrix sets for each instruction
-    #[arg(long, value_name = "N", default_value_t = 1_000_000)]
+    #[arg(long, value_name = "N", default_value_t = 1_000_000, value_parser = clap::value_parser!(u64).range(1..=MOST))]
     pub sets: u64,
     /// Seed of the random matrices
     #[arg(long, value_name = "S", default_value_t = 1)]

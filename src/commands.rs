@@ -14,7 +14,7 @@ use std::process::ExitCode;
 
 use crate::cli::{Cli, Command};
 use crate::device::sheet::OpenError;
-use crate::device::{DeviceError, Instruction};
+use crate::device::{Device, DeviceError, Fault, Instruction};
 use crate::sheet::SheetError;
 
 /// How a command ended that did what it was asked.
@@ -66,6 +66,8 @@ impl Failure {
     pub fn exit_code(&self) -> ExitCode {
         match self {
             Failure::Usage(_) | Failure::Sheet(_) => ExitCode::from(2),
+            // The file is to blame, not the device.
+            Failure::Device(DeviceError { fault: Fault::Recording(_), .. }) => ExitCode::from(2),
             Failure::Device(_) => ExitCode::from(3),
             // Nobody reads any more: the command did what it could.
             Failure::Output(_) if self.is_closed_pipe() => ExitCode::SUCCESS,
@@ -114,8 +116,13 @@ fn width() -> usize {
     console::Term::stdout().size_checked().map_or(80, |(_, columns)| usize::from(columns).clamp(60, 80))
 }
 
-/// The instructions whose names match a glob; all without one.
-fn select(instructions: &[Instruction], glob: Option<&str>) -> Result<Vec<Instruction>, Failure> {
+/// The instructions of a device whose names match a glob; all without one. At least one.
+fn select(device: &dyn Device, glob: Option<&str>) -> Result<Vec<Instruction>, Failure> {
+    let instructions = device.instructions();
+    if instructions.is_empty() {
+        let name = &device.identity().name;
+        return Err(Failure::Usage(format!("{name} offers no instruction: it knows the arithmetic of none")));
+    }
     let Some(glob) = glob else {
         return Ok(instructions.to_vec());
     };
@@ -124,11 +131,16 @@ fn select(instructions: &[Instruction], glob: Option<&str>) -> Result<Vec<Instru
     let selected: Vec<Instruction> =
         instructions.iter().filter(|i| pattern.matches(&i.name)).cloned().collect();
     if selected.is_empty() {
-        let names: Vec<&str> = instructions.iter().map(|i| i.name.as_str()).collect();
         return Err(Failure::Usage(format!(
             "no instruction matches '{glob}'; there are: {}",
-            names.join(", ")
+            names(instructions)
         )));
     }
     Ok(selected)
+}
+
+/// The names of instructions, for people.
+fn names(instructions: &[Instruction]) -> String {
+    let names: Vec<&str> = instructions.iter().map(|i| i.name.as_str()).collect();
+    names.join(", ")
 }

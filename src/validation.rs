@@ -181,7 +181,11 @@ pub fn validate(
     })
 }
 
-fn check_comparable(first: &Instruction, second: &Instruction) -> Result<(), ValidationError> {
+/// Whether two instructions take and give the same things.
+///
+/// # Errors
+/// If they do not.
+pub fn check_comparable(first: &Instruction, second: &Instruction) -> Result<(), ValidationError> {
     let what = if (first.m, first.n, first.k) != (second.m, second.n, second.k) {
         "shapes"
     } else if (first.a, first.b, first.c, first.d) != (second.a, second.b, second.c, second.d) {

@@ -15,7 +15,7 @@ use crate::vectors::{self, VectorsError};
 
 pub fn run(arguments: &Validate, files: &[PathBuf]) -> Result<Outcome, Failure> {
     let device = open::open(&arguments.device.device, arguments.device.timeout)?;
-    let device = open::recorded(device, &arguments.record)?;
+    let device = open::recorded(device, &[&arguments.device.device], &arguments.record)?;
     // All files first: what is wrong with the last one should not take long to come out.
     let mut sets = Vec::new();
     for path in files {
