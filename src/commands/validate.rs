@@ -34,12 +34,15 @@ pub fn run(arguments: &Validate) -> Result<Outcome, Failure> {
     Ok(if report.details.is_empty() { Outcome::Held } else { Outcome::Failed })
 }
 
+/// The same instruction of two devices.
+type Pair = (Instruction, Instruction);
+
 /// The instructions that both devices have, and the names of those that the second lacks.
 fn pairs(
     selected: Vec<Instruction>,
     against: &dyn Device,
     [first, second]: [&str; 2],
-) -> Result<(Vec<(Instruction, Instruction)>, Vec<String>), Failure> {
+) -> Result<(Vec<Pair>, Vec<String>), Failure> {
     let mut pairs = Vec::new();
     let mut missing = Vec::new();
     for instruction in selected {
@@ -68,7 +71,7 @@ fn pairs(
 fn compare_all(
     device: &dyn Device,
     against: &dyn Device,
-    pairs: &[(Instruction, Instruction)],
+    pairs: &[Pair],
     arguments: &Validate,
     display: &Display,
     report: &mut Report,
@@ -90,6 +93,9 @@ fn compare_all(
     }
     Ok(())
 }
+
+/// Names of devices up to here are told with their answers.
+const LONGEST_NAME: usize = 40;
 
 /// What goes to stdout: a row for each comparison, and every mismatch in full below.
 struct Report<'a> {
@@ -115,7 +121,10 @@ impl Report<'_> {
             let [first, second] = self.sources;
             let title = format!("{}: {first} and {second} differ", instruction.name);
             let title = textwrap::fill(&title, width());
-            let mismatch = mismatch.describe(&instruction.signature(), (first, second));
+            // Commands may differ only in their last words: then what they were given as says more.
+            let short = [first, second].iter().all(|name| name.len() <= LONGEST_NAME);
+            let names = if short { (first, second) } else { ("--device", "--against") };
+            let mismatch = mismatch.describe(&instruction.signature(), names);
             self.details.push_str(&format!("\n{title}\n{mismatch}"));
         }
     }
