@@ -24,7 +24,7 @@ use rand_xoshiro::rand_core::SeedableRng;
 use crate::device::simulated::Simulated;
 use crate::device::{Device, DeviceError, Identity, Instruction, Provenance};
 use crate::validation::{self, Mismatch, Nans, Outcome, Plan, ValidationError};
-use evidence::{Class, Evidence};
+use evidence::{Answered, Class, Evidence};
 use fit::Fitted;
 use knobs::{Knob, Turned};
 use separate::{Inseparable, Separation};
@@ -382,17 +382,27 @@ fn search(evidence: &Evidence, candidates: &mut Vec<Fitted>) -> Fitted {
     best
 }
 
-/// Asks everything once more: what no model explains may be no function.
+/// Asks everything once more, and once more in reverse and so at other places: what no model explains
+/// may be no function.
 fn asked_again(evidence: &mut Evidence) -> Result<Option<Distrust>, DeviceError> {
     let questions: Vec<DotAdd> = evidence.answers.iter().map(|answered| answered.question.clone()).collect();
+    let changed = |evidence: &Evidence, again: &[u64]| {
+        let differs = |(answered, again): &(&Answered, &u64)| answered.answer != **again;
+        let pairs = evidence.answers.iter().zip(again);
+        let first = pairs.enumerate().find(|(_, pair)| differs(pair));
+        first.map(|(index, (answered, &again))| (index, answered.question.clone(), (answered.answer, again)))
+    };
     let again = evidence.run(&questions)?;
-    Ok(evidence.answers.iter().zip(again).find(|(answered, again)| answered.answer != *again).map(
-        |(answered, again)| Distrust::NotDeterministic {
-            question: answered.question.clone(),
-            answers: (answered.answer, again),
-            between: "two times of asking",
-        },
-    ))
+    if let Some((_, question, answers)) = changed(evidence, &again) {
+        return Ok(Some(Distrust::NotDeterministic { question, answers, between: "two times of asking" }));
+    }
+    let backward: Vec<DotAdd> = questions.iter().rev().cloned().collect();
+    let mut reversed = evidence.run(&backward)?;
+    reversed.reverse();
+    Ok(changed(evidence, &reversed).map(|(index, question, answers)| {
+        let place = |index: usize| format!("place {index} of a batch of {}", questions.len());
+        Distrust::NotUniform { question, answers, places: (place(index), place(questions.len() - 1 - index)) }
+    }))
 }
 
 /// Settles one class of answers after the other.
