@@ -4,48 +4,10 @@
 
 use std::path::Path;
 
+use mmaprobe::model::Executor;
 use mmaprobe::model::algorithms::{Algorithm, Conventions, Output, Types};
 use mmaprobe::model::tree::ZeroTerms;
-use mmaprobe::model::{Executor, Format};
-
-/// One recorded dot-add.
-struct Recorded {
-    a: Vec<u64>,
-    b: Vec<u64>,
-    c: u64,
-    d: u64,
-}
-
-/// A file of recordings: what its header says, and what follows.
-struct Recording {
-    arch: String,
-    instruction: String,
-    types: Types,
-    dot_adds: Vec<Recorded>,
-}
-
-fn parse(text: &str) -> Recording {
-    let field = |name: &str| {
-        let value = text.lines().find_map(|line| line.strip_prefix(&format!("# {name}: ")));
-        value.unwrap_or_else(|| panic!("no `# {name}:` in the header")).trim().to_string()
-    };
-    let format = |name: &str| Format::named(&field(name)).expect("a known format");
-    let k: usize = field("k").parse().expect("a number of products");
-    let dot_adds = text
-        .lines()
-        .filter(|line| !line.starts_with('#') && !line.is_empty())
-        .map(|line| {
-            let bits: Vec<u64> = line
-                .split_ascii_whitespace()
-                .map(|bits| u64::from_str_radix(bits, 16).expect("hex"))
-                .collect();
-            assert_eq!(bits.len(), 2 * k + 2, "{line}");
-            Recorded { a: bits[..k].into(), b: bits[k..2 * k].into(), c: bits[2 * k], d: bits[2 * k + 1] }
-        })
-        .collect();
-    let types = Types { a: format("a"), b: format("b"), c: format("c"), d: format("d"), k, scale: None };
-    Recording { arch: field("arch"), instruction: field("instruction"), types, dot_adds }
-}
+use mmaprobe::vectors::{self, Vector, Vectors};
 
 /// The K of an instruction, from its shape: the file may have recorded fewer products.
 fn k_of(instruction: &str) -> usize {
@@ -54,8 +16,8 @@ fn k_of(instruction: &str) -> usize {
 }
 
 /// The MMA-Sim paper's Table III, for the instructions that were recorded.
-fn algorithm(recording: &Recording) -> Algorithm {
-    let Types { a, d, .. } = recording.types;
+fn algorithm(recording: &Vectors) -> Algorithm {
+    let [a, _, _, d] = recording.formats;
     let eight_bits = a.bytes == 1;
     let (fraction_bits, chain) = match (recording.arch.as_str(), eight_bits) {
         ("volta", _) => (23, 1),
@@ -77,31 +39,35 @@ fn algorithm(recording: &Recording) -> Algorithm {
 }
 
 /// How many dot-adds come out otherwise than they were recorded.
-fn mismatches(recording: &Recording, algorithm: &Algorithm, conventions: &Conventions) -> usize {
-    let k = k_of(&recording.instruction);
-    let model = algorithm.model_under(&Types { k, ..recording.types }, conventions).expect("a model");
+fn mismatches(recording: &Vectors, algorithm: &Algorithm, conventions: &Conventions) -> usize {
+    let ([a, b, c, d], k) = (recording.formats, k_of(&recording.instruction));
+    let types = Types { a, b, c, d, k, scale: None };
+    let model = algorithm.model_under(&types, conventions).expect("a model");
     let mut executor = Executor::new(&model).expect("an executable model");
     let padded = |factors: &[u64]| {
         let mut factors = factors.to_vec();
         factors.resize(k, 0);
         factors
     };
-    let differs = |x: &&Recorded| executor.dot_add(&padded(&x.a), &padded(&x.b), x.c, &[], &[]) != x.d;
-    recording.dot_adds.iter().filter(differs).count()
+    let differs = |vector: &&Vector| {
+        let question = &vector.question;
+        executor.dot_add(&padded(&question.a), &padded(&question.b), question.c, &[], &[]) != vector.d
+    };
+    recording.vectors.iter().filter(differs).count()
 }
 
-fn recordings() -> Option<Vec<(String, Recording)>> {
+fn recordings() -> Option<Vec<(String, Vectors)>> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../shared/vectors");
     let Ok(entries) = std::fs::read_dir(&folder) else {
         println!("NOT RUN: there are no recordings in {}", folder.display());
         return None;
     };
-    let mut recordings: Vec<(String, Recording)> = entries
+    let mut recordings: Vec<(String, Vectors)> = entries
         .map(|entry| entry.expect("an entry of the folder").path())
         .filter(|path| path.extension().is_some_and(|extension| extension == "txt"))
         .map(|path| {
-            let text = std::fs::read_to_string(&path).expect("a readable recording");
-            (path.file_name().expect("a name").to_string_lossy().into_owned(), parse(&text))
+            let recording = vectors::load(&path).expect("a recording");
+            (path.file_name().expect("a name").to_string_lossy().into_owned(), recording)
         })
         .collect();
     recordings.sort_by(|x, y| x.0.cmp(&y.0));
@@ -113,10 +79,10 @@ fn recordings() -> Option<Vec<(String, Recording)>> {
 fn recordings_of_gpus_agree_with_their_published_algorithms() {
     let Some(recordings) = recordings() else { return };
     for (file, recording) in &recordings {
-        assert!(!recording.dot_adds.is_empty(), "{file}");
+        assert!(!recording.vectors.is_empty(), "{file}");
         let algorithm = algorithm(recording);
         let mismatches = mismatches(recording, &algorithm, &Conventions::DEFAULT);
-        println!("{file}: {algorithm}, {} dot-adds, {mismatches} mismatches", recording.dot_adds.len());
+        println!("{file}: {algorithm}, {} dot-adds, {mismatches} mismatches", recording.vectors.len());
         assert_eq!(mismatches, 0, "{file}: {algorithm}");
     }
 }
@@ -135,7 +101,7 @@ fn recordings_tell_one_precision_from_the_next() {
             };
             *fraction_bits = fraction_bits.strict_add_signed(change);
             // What is rounded to fp16 keeps no trace of bits so far below.
-            if recording.types.d.name == "fp16" && *fraction_bits > 20 {
+            if recording.formats[3].name == "fp16" && *fraction_bits > 20 {
                 continue;
             }
             let mismatches = mismatches(recording, &algorithm, &Conventions::DEFAULT);
