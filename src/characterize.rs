@@ -2,6 +2,7 @@
 //! down with their evidence.
 
 use mmaprobe_model::Model;
+use mmaprobe_model::naming::{self, Named as ModelName};
 use mmaprobe_model::tree::NanRule;
 use mmaprobe_probes::DotAdd;
 
@@ -74,7 +75,15 @@ pub fn characterize(
         {
             entry.modes.push(mode_effect(instruction, mode, &finding));
         }
-        sheet.instructions.push(entry(instruction, &finding));
+        let mut entry = entry(instruction, &finding);
+        if let Some((base, mode)) = &instruction.mode_of
+            && !sheet.instructions.iter().any(|known| known.name == *base)
+        {
+            // A mode refers to the instruction by default, which has to be in the sheet.
+            entry.mode_of = None;
+            entry.notes.push(format!("This is {base} where {mode}; {base} itself was not asked for."));
+        }
+        sheet.instructions.push(entry);
     }
     Ok(sheet)
 }
@@ -171,6 +180,11 @@ fn entry(instruction: &Instruction, finding: &Finding) -> Entry {
         Conclusion::Characterized(model) => {
             entry.summary = words::describe(model);
             entry.arithmetic = Some(model.into());
+            let name = naming::name(model);
+            entry.algorithm = name.to_string();
+            if let ModelName::Unnamed { description } = name {
+                entry.notes.push(description);
+            }
             if model.nan == NanRule::Unknown && instruction.d.has_nan() {
                 entry.notes.push(
                     "Which NaN a NaN result is follows no rule of the grammar: NaNs were compared as one."
@@ -267,11 +281,10 @@ const LISTED: usize = 6;
 /// Choices as a list to read: runs of numbers as "F = 47 … 64", the first few, and how many more.
 fn listed(choices: &[String]) -> Vec<String> {
     let split = |choice: &str| {
-        let digits = choice.len() - choice.trim_end_matches(|c: char| c.is_ascii_digit()).len();
-        let (text, number) = choice.split_at(choice.len() - digits);
-        Some((text.to_string(), number.parse::<u64>().ok()?))
+        let text = choice.trim_end_matches(|c: char| c.is_ascii_digit()).trim_end_matches('-');
+        Some((text.to_string(), choice[text.len()..].parse::<i64>().ok()?))
     };
-    let mut runs: Vec<(String, Option<(u64, u64)>)> = Vec::new();
+    let mut runs: Vec<(String, Option<(i64, i64)>)> = Vec::new();
     for choice in choices {
         match (split(choice), runs.last_mut()) {
             (Some((text, number)), Some((last, Some((_, to))))) if *last == text && *to + 1 == number => {

@@ -9,7 +9,7 @@ use clap::{Args, Parser, Subcommand};
 #[command(name = "mmaprobe", version, about, after_help = EXIT_CODES, max_term_width = 80)]
 pub struct Cli {
     /// Threads to use; all cores by default. Results do not depend on it.
-    #[arg(long, global = true, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    #[arg(long, global = true, display_order = 100, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub threads: Option<u16>,
     /// Add the architecture that this catalogue file describes
     #[arg(long, global = true, value_name = "FILE")]
@@ -23,6 +23,9 @@ const EXIT_CODES: &str = "\
 Exit codes: 0 what was claimed held; 1 a comparison failed (mismatch, refuted,
 unexplained, no function; ambiguous with --strict); 2 usage or bad input; 3 the
 device failed. Data goes to stdout, everything for people to stderr.";
+
+/// Far more than anybody waits for, and few enough to count without overflow.
+const MOST: u64 = 1_000_000_000_000;
 
 /// The commands.
 #[derive(Debug, Subcommand)]
@@ -41,18 +44,26 @@ Examples:
 Examples:
   mmaprobe characterize --device cpu > cpu.yaml
   mmaprobe characterize --device \"exec:python3 examples/device.py\" > dot4.yaml
-  mmaprobe characterize --device cpu --instruction 'vfma*' --record cpu.rec > cpu.yaml
-  mmaprobe characterize --device replay:cpu.rec --instruction 'vfma*' > again.yaml")]
+
+Record every answer; with the same options, the recording gives the same sheet:
+  mmaprobe characterize --device cpu --record cpu.rec > cpu.yaml
+  mmaprobe characterize --device replay:cpu.rec > again.yaml")]
     Characterize(Characterize),
     /// Print a parameter sheet as tables
     #[command(after_help = "Example: mmaprobe show cpu.yaml --tree")]
     Show(Show),
-    /// Compare two devices bit for bit on random matrices
+    /// Compare two devices bit for bit on random matrices, or a device with recordings
     #[command(after_help = "\
 Examples:
   mmaprobe validate --device cpu --against sheet:cpu.yaml --seed 7
-  mmaprobe validate --device cpu --against sheet:cpu.yaml --instruction vdpbf16ps --sets 100000000")]
+  mmaprobe validate --device cpu --against sheet:cpu.yaml \\
+      --instruction 'vfma*' --sets 100000000
+  mmaprobe validate --device sheet:volta.yaml \\
+      --vectors v100-fp16-fp16.txt v100-fp16-fp32.txt")]
     Validate(Validate),
+    /// Multiply matrices of any size with one instruction of a device: D = A·B + C
+    #[command(after_help = SIMULATE_HELP)]
+    Simulate(Simulate),
 }
 
 /// `instructions`.
@@ -98,7 +109,7 @@ pub struct Characterize {
     #[arg(long, value_name = "GLOB")]
     pub instruction: Option<String>,
     /// Random dot-adds to validate each instruction on; 0 for none
-    #[arg(long, value_name = "N", default_value_t = 1_000_000)]
+    #[arg(long, value_name = "N", default_value_t = 1_000_000, value_parser = clap::value_parser!(u64).range(..=MOST))]
     pub validate: u64,
     /// Seed of everything random
     #[arg(long, value_name = "S", default_value_t = 1)]
@@ -142,13 +153,17 @@ pub struct Validate {
     #[allow(missing_docs)]
     pub device: DeviceArgument,
     /// The other device
-    #[arg(long, value_name = "D2")]
-    pub against: String,
-    /// Only instructions whose name matches, with * and ?
+    #[arg(long, value_name = "D2", required_unless_present = "vectors", conflicts_with = "vectors")]
+    pub against: Option<String>,
+    /// Files of recorded dot-adds to compare with instead of a device
+    #[arg(long, value_name = "FILE", num_args = 1.., conflicts_with_all = ["sets", "seed"])]
+    pub vectors: Vec<PathBuf>,
+    /// Only instructions whose name matches, with * and ?; with --vectors, the name of the one
+    /// to ask instead of the one that the files name
     #[arg(long, value_name = "GLOB")]
     pub instruction: Option<String>,
     /// Random matrix sets for each instruction
-    #[arg(long, value_name = "N", default_value_t = 1_000_000)]
+    #[arg(long, value_name = "N", default_value_t = 1_000_000, value_parser = clap::value_parser!(u64).range(1..=MOST))]
     pub sets: u64,
     /// Seed of the random matrices
     #[arg(long, value_name = "S", default_value_t = 1)]
@@ -159,6 +174,53 @@ pub struct Validate {
     #[command(flatten)]
     #[allow(missing_docs)]
     pub record: Record,
+}
+
+const SIMULATE_HELP: &str = "\
+D is what a plain loop of the instruction along K leaves in its accumulator.
+Elements are bit patterns and nothing is rounded: float64, float32 and float16
+for fp64, fp32 (and tf32) and fp16, ml_dtypes for narrower formats, or unsigned
+integers of bit patterns for any. D is float64, float32 or float16, or unsigned
+integers: numpy.load('D.npy').view(ml_dtypes.bfloat16).
+
+Examples:
+  mmaprobe simulate --device cpu --instruction vdpbf16ps --a A.npy --b B.npy -o D.npy
+  mmaprobe simulate --device sheet:cdna3.yaml --instruction v_mfma_f32_16x16x16_f16 \\
+    --a A.npy --b B.npy --c C.npy -o D.npy --force";
+
+/// `simulate`.
+#[derive(Debug, Args)]
+pub struct Simulate {
+    #[command(flatten)]
+    #[allow(missing_docs)]
+    pub device: DeviceArgument,
+    /// The instruction
+    #[arg(long, value_name = "I")]
+    pub instruction: String,
+    /// A, M×K
+    #[arg(long, value_name = "A.npy")]
+    pub a: PathBuf,
+    /// B, K×N
+    #[arg(long, value_name = "B.npy")]
+    pub b: PathBuf,
+    /// C, M×N; zeros without it
+    #[arg(long, value_name = "C.npy")]
+    pub c: Option<PathBuf>,
+    /// Scales of A's blocks, M×(K / block)
+    #[arg(long, value_name = "SA.npy")]
+    pub sa: Option<PathBuf>,
+    /// Scales of B's blocks, (K / block)×N
+    #[arg(long, value_name = "SB.npy")]
+    pub sb: Option<PathBuf>,
+    /// Where D goes, M×N
+    #[arg(short, long, value_name = "D.npy")]
+    pub output: PathBuf,
+    /// Replace an existing D.npy
+    #[arg(long)]
+    pub force: bool,
+    /// Append products +0·+0 where K is no multiple of the instruction's; this can change results
+    #[arg(long)]
+    pub pad_k: bool,
 }
 
 fn seconds(text: &str) -> Result<f64, String> {

@@ -5,7 +5,9 @@ mod devices;
 mod instructions;
 mod open;
 mod show;
+mod simulate;
 mod validate;
+mod vectors;
 
 use std::io::Write;
 use std::process::ExitCode;
@@ -14,7 +16,7 @@ use crate::catalog::{Catalog, CatalogError};
 use crate::cli::{Cli, Command};
 use crate::device::sheet::OpenError;
 use crate::device::sim::SimError;
-use crate::device::{Device, DeviceError, Instruction, listing};
+use crate::device::{Device, DeviceError, Fault, Instruction, listing};
 use crate::sheet::SheetError;
 
 /// How a command ended that did what it was asked.
@@ -78,6 +80,8 @@ impl Failure {
     pub fn exit_code(&self) -> ExitCode {
         match self {
             Failure::Usage(_) | Failure::Sheet(_) | Failure::Catalog(_) => ExitCode::from(2),
+            // The file is to blame, not the device.
+            Failure::Device(DeviceError { fault: Fault::Recording(_), .. }) => ExitCode::from(2),
             Failure::Device(_) => ExitCode::from(3),
             // Nobody reads any more: the command did what it could.
             Failure::Output(_) if self.is_closed_pipe() => ExitCode::SUCCESS,
@@ -111,7 +115,11 @@ pub fn run(cli: Cli) -> Result<Outcome, Failure> {
         Command::Instructions(arguments) => instructions::run(&arguments, &catalog),
         Command::Characterize(arguments) => characterize::run(&arguments, &catalog),
         Command::Show(arguments) => show::run(&arguments),
-        Command::Validate(arguments) => validate::run(&arguments, &catalog),
+        Command::Simulate(arguments) => simulate::run(&arguments, &catalog),
+        Command::Validate(arguments) => match &arguments.vectors[..] {
+            [] => validate::run(&arguments, &catalog),
+            files => vectors::run(&arguments, files, &catalog),
+        },
     }
 }
 
@@ -127,15 +135,20 @@ fn width() -> usize {
 }
 
 /// The instructions of a device whose names match a glob; all listed ones without a glob. A name without
-/// `*` and `?` can also be one that the device takes and does not list.
+/// `*` and `?` can also be one that the device takes and does not list. At least one.
 fn select(device: &dyn Device, glob: Option<&str>) -> Result<Vec<Instruction>, Failure> {
+    let instructions = device.instructions();
+    if instructions.is_empty() {
+        let name = &device.identity().name;
+        return Err(Failure::Usage(format!("{name} offers no instruction: it knows the arithmetic of none")));
+    }
     let Some(glob) = glob else {
-        return Ok(device.instructions().to_vec());
+        return Ok(instructions.to_vec());
     };
     let pattern = glob::Pattern::new(glob)
         .map_err(|error| Failure::Usage(format!("--instruction '{glob}' is no pattern: {error}")))?;
-    let listed = device.instructions().iter();
-    let selected: Vec<Instruction> = listed.filter(|i| pattern.matches(&i.name)).cloned().collect();
+    let selected: Vec<Instruction> =
+        instructions.iter().filter(|i| pattern.matches(&i.name)).cloned().collect();
     if !selected.is_empty() {
         return Ok(selected);
     }
@@ -143,4 +156,10 @@ fn select(device: &dyn Device, glob: Option<&str>) -> Result<Vec<Instruction>, F
         return Err(Failure::Usage(format!("no instruction matches '{glob}'; {}", listing(device))));
     }
     device.instruction(glob).map(|instruction| vec![instruction]).map_err(Failure::Usage)
+}
+
+/// The names of instructions, for people.
+fn names(instructions: &[Instruction]) -> String {
+    let names: Vec<&str> = instructions.iter().map(|i| i.name.as_str()).collect();
+    names.join(", ")
 }

@@ -35,7 +35,9 @@ pub trait Device: Sync {
     /// Why there is none, as a sentence.
     fn instruction(&self, name: &str) -> Result<Instruction, String> {
         let listed = self.instructions().iter().find(|instruction| instruction.name == name);
-        listed.cloned().ok_or_else(|| format!("there is no instruction `{name}`; {}", listing(self)))
+        listed
+            .cloned()
+            .ok_or_else(|| format!("{} has no instruction '{name}'; {}", self.identity().name, listing(self)))
     }
 
     /// Computes D = A·B + C for each problem of the batch and returns D, row by row, one problem
@@ -98,6 +100,29 @@ pub fn listing<D: Device + ?Sized>(device: &D) -> String {
         0 => format!("there are: {}", names.join(", ")),
         more => format!("there are: {} and {more} more", names.join(", ")),
     }
+}
+
+/// Runs a batch, and checks that the answer has the length that the batch calls for.
+///
+/// # Errors
+/// If the device fails, or the answer has another length.
+pub fn run_checked(
+    device: &dyn Device,
+    instruction: &Instruction,
+    batch: &Batch,
+) -> Result<Vec<u8>, DeviceError> {
+    let answer = device.run(instruction, batch)?;
+    let expected = batch.count * instruction.bytes().d;
+    if answer.len() == expected {
+        return Ok(answer);
+    }
+    Err(DeviceError {
+        device: device.identity().name.clone(),
+        fault: Fault::Reply {
+            during: format!("running {}", instruction.name),
+            problem: format!("D has {} bytes, not {expected}", answer.len()),
+        },
+    })
 }
 
 /// Who a device is.

@@ -24,7 +24,7 @@ use rand_xoshiro::rand_core::SeedableRng;
 use crate::device::simulated::Simulated;
 use crate::device::{Device, DeviceError, Identity, Instruction, Provenance};
 use crate::validation::{self, Mismatch, Nans, Outcome, Plan, ValidationError};
-use evidence::{Class, Evidence};
+use evidence::{Answered, Class, Evidence};
 use fit::Fitted;
 use knobs::{Knob, Turned};
 use separate::{Inseparable, Separation};
@@ -335,30 +335,33 @@ fn look(
     rivals: &mut Vec<Turned>,
 ) -> Vec<Fitted> {
     if let Some(known) = known {
-        let improved = fit::improve(evidence, known, Class::Nan, true);
+        let improved = fit::settle_nans(evidence, fit::improve(evidence, known, Class::Nan, true));
         if improved.contradicted == 0 {
             return vec![improved];
         }
     }
-    let mut looked: Vec<(Structure, Fitted)> = starts()
-        .into_iter()
-        .map(|(structure, model)| {
-            (structure, improve_by_class(evidence, Fitted { model, contradicted: usize::MAX }, false))
-        })
-        .collect();
-    // The sort is stable: simpler structures go first.
-    looked.sort_by_key(|(_, fitted)| fitted.contradicted);
-    *rivals = looked
-        .iter()
-        .skip(1)
-        .filter(|(_, fitted)| fitted.contradicted == 0)
-        .map(|(structure, fitted)| Turned {
+    // Simpler structures go first; where one explains everything, the others only have to be told
+    // from it: they are rivals if its rules make them explain everything too.
+    let mut looked: Vec<Fitted> = Vec::new();
+    let mut starts = starts().into_iter();
+    for (_, model) in starts.by_ref() {
+        let start = Fitted { model, contradicted: usize::MAX };
+        looked.push(improve_by_class(evidence, start, false));
+        if looked.last().is_some_and(|fitted| fitted.contradicted == 0) {
+            break;
+        }
+    }
+    // A stable sort: simpler structures first among equals.
+    looked.sort_by_key(|fitted| fitted.contradicted);
+    *rivals = starts
+        .map(|(structure, model)| Turned {
             knob: Knob { what: "structure of the sums".to_string(), rule: None },
             choice: structure.to_string(),
-            model: fitted.model.clone(),
+            model: structure::with_rules_of(model, &looked[0].model),
         })
+        .filter(|rival| fit::contradicted(&rival.model, evidence.answers.iter(), 1) == 0)
         .collect();
-    looked.into_iter().map(|(_, fitted)| fitted).collect()
+    looked
 }
 
 /// Structures that are searched thoroughly.
@@ -379,17 +382,27 @@ fn search(evidence: &Evidence, candidates: &mut Vec<Fitted>) -> Fitted {
     best
 }
 
-/// Asks everything once more: what no model explains may be no function.
+/// Asks everything once more, and once more in reverse and so at other places: what no model explains
+/// may be no function.
 fn asked_again(evidence: &mut Evidence) -> Result<Option<Distrust>, DeviceError> {
     let questions: Vec<DotAdd> = evidence.answers.iter().map(|answered| answered.question.clone()).collect();
+    let changed = |evidence: &Evidence, again: &[u64]| {
+        let differs = |(answered, again): &(&Answered, &u64)| answered.answer != **again;
+        let pairs = evidence.answers.iter().zip(again);
+        let first = pairs.enumerate().find(|(_, pair)| differs(pair));
+        first.map(|(index, (answered, &again))| (index, answered.question.clone(), (answered.answer, again)))
+    };
     let again = evidence.run(&questions)?;
-    Ok(evidence.answers.iter().zip(again).find(|(answered, again)| answered.answer != *again).map(
-        |(answered, again)| Distrust::NotDeterministic {
-            question: answered.question.clone(),
-            answers: (answered.answer, again),
-            between: "two times of asking",
-        },
-    ))
+    if let Some((_, question, answers)) = changed(evidence, &again) {
+        return Ok(Some(Distrust::NotDeterministic { question, answers, between: "two times of asking" }));
+    }
+    let backward: Vec<DotAdd> = questions.iter().rev().cloned().collect();
+    let mut reversed = evidence.run(&backward)?;
+    reversed.reverse();
+    Ok(changed(evidence, &reversed).map(|(index, question, answers)| {
+        let place = |index: usize| format!("place {index} of a batch of {}", questions.len());
+        Distrust::NotUniform { question, answers, places: (place(index), place(questions.len() - 1 - index)) }
+    }))
 }
 
 /// Settles one class of answers after the other.
@@ -397,7 +410,7 @@ fn improve_by_class(evidence: &Evidence, mut fitted: Fitted, thorough: bool) -> 
     for class in Class::ALL {
         fitted = fit::improve(evidence, fitted, class, thorough);
     }
-    fitted
+    fit::settle_nans(evidence, fitted)
 }
 
 /// The simplest question whose answer contradicts a model.
@@ -413,14 +426,14 @@ fn smallest_contradiction(model: &Model, evidence: &Evidence) -> Counterexample 
     evidence
         .answers
         .iter()
-        .filter_map(|answered| {
-            let q = &answered.question;
+        .filter(|answered| !fit::explains(&mut executor, answered))
+        .map(|answered| (answered.question.clone(), answered.answer))
+        .collect::<Vec<(DotAdd, u64)>>()
+        .into_iter()
+        .map(|(question, device)| {
+            let q = &question;
             let model = executor.dot_add(&q.a, &q.b, q.c, &q.sa, &q.sb);
-            (model != answered.answer).then(|| Counterexample {
-                question: q.clone(),
-                device: answered.answer,
-                model,
-            })
+            Counterexample { question, device, model }
         })
         .min_by_key(|counterexample| (weight(&counterexample.question), counterexample.question.clone()))
         .expect("an answer contradicts the model")

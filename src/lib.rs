@@ -11,12 +11,17 @@ pub mod characterize;
 pub mod cli;
 pub mod commands;
 pub mod device;
+pub mod gemm;
 pub mod inference;
+pub mod matrix;
+pub mod npy;
+pub mod output;
 pub mod progress;
 pub mod sheet;
 pub mod shrink;
 pub mod table;
 pub mod validation;
+pub mod vectors;
 
 pub use mmaprobe_model as model;
 pub use mmaprobe_probes as probes;

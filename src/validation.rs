@@ -12,7 +12,7 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 
 use crate::batch;
 use crate::bits;
-use crate::device::{Batch, Device, DeviceError, Fault, Instruction, element};
+use crate::device::{Batch, Device, DeviceError, Instruction, element, run_checked};
 use crate::model::{Decoded, Format};
 use crate::probes::random::{Distribution, Generator, Matrices};
 use crate::probes::{DotAdd, Signature};
@@ -112,18 +112,7 @@ struct Side<'d> {
 
 impl Side<'_> {
     fn run(&self, batch: &Batch) -> Result<Vec<u8>, DeviceError> {
-        let answer = self.device.run(self.instruction, batch)?;
-        let expected = batch.count * self.instruction.bytes().d;
-        if answer.len() == expected {
-            return Ok(answer);
-        }
-        Err(DeviceError {
-            device: self.device.identity().name.clone(),
-            fault: Fault::Reply {
-                during: format!("running {}", self.instruction.name),
-                problem: format!("D has {} bytes, not {expected}", answer.len()),
-            },
-        })
+        run_checked(self.device, self.instruction, batch)
     }
 }
 
@@ -192,7 +181,11 @@ pub fn validate(
     })
 }
 
-fn check_comparable(first: &Instruction, second: &Instruction) -> Result<(), ValidationError> {
+/// Whether two instructions take and give the same things.
+///
+/// # Errors
+/// If they do not.
+pub fn check_comparable(first: &Instruction, second: &Instruction) -> Result<(), ValidationError> {
     let what = if (first.m, first.n, first.k) != (second.m, second.n, second.k) {
         "shapes"
     } else if (first.a, first.b, first.c, first.d) != (second.a, second.b, second.c, second.d) {
@@ -317,7 +310,7 @@ impl Comparison<'_> {
 }
 
 /// Whether two results differ.
-fn differ(format: &Format, nans: Nans, (x, y): (u64, u64)) -> bool {
+pub(crate) fn differ(format: &Format, nans: Nans, (x, y): (u64, u64)) -> bool {
     let is_nan = |bits| matches!(format.decode(bits), Decoded::Nan { .. });
     x != y && !(nans == Nans::AsOne && is_nan(x) && is_nan(y))
 }

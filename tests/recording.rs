@@ -227,7 +227,7 @@ fn nothing_is_overwritten_unasked() {
     assert!(matches!(error.fault, Fault::Recording(_)), "{error}");
 }
 
-/// Cut off at every byte: all complete batches are there, and a warning tells of any other.
+/// Cut off at every byte: all complete batches are there, and a warning says where it ends.
 #[test]
 fn truncated_anywhere() {
     let (_directory, path) = directory();
@@ -236,9 +236,11 @@ fn truncated_anywhere() {
     for seed in [1, 2, 3] {
         device.run(dot, &batch(dot, 50, seed)).unwrap();
     }
+    device.finish().unwrap();
     let whole = fs::read(&path).unwrap();
+    assert!(Replay::open(&path).unwrap().warnings().is_empty());
     let starts = members(&whole);
-    assert_eq!(starts.len(), 4);
+    assert_eq!(starts.len(), 5);
     for length in 0..whole.len() {
         fs::write(&path, &whole[..length]).unwrap();
         if length < starts[1] {
@@ -247,8 +249,10 @@ fn truncated_anywhere() {
         }
         let replay = Replay::open(&path).unwrap();
         let complete = starts[2..].iter().filter(|&&start| start <= length).count();
-        let clean = starts.contains(&length);
-        assert_eq!(replay.warnings().is_empty(), clean, "{length}");
+        let between = starts.contains(&length);
+        let place =
+            if between { format!("after batch {complete}") } else { format!("of batch {}", complete + 1) };
+        assert!(replay.warnings()[0].contains(&place), "{length}: {:?}", replay.warnings());
         for seed in [1, 2, 3] {
             let answer = replay.run(dot, &batch(dot, 50, seed));
             if usize::from(seed) <= complete {
@@ -256,11 +260,8 @@ fn truncated_anywhere() {
             } else {
                 let error = answer.unwrap_err();
                 assert!(matches!(error.fault, Fault::NotRecorded(_)));
-                assert_eq!(error.to_string().contains("ends early"), !clean, "{error}");
+                assert!(error.to_string().contains("ends early"), "{error}");
             }
-        }
-        if !clean {
-            assert!(replay.warnings()[0].contains(&format!("batch {}", complete + 1)));
         }
     }
 }
@@ -275,6 +276,7 @@ fn damaged_anywhere() {
     for seed in [1, 2, 3] {
         device.run(dot, &batch(dot, 50, seed)).unwrap();
     }
+    device.finish().unwrap();
     let whole = fs::read(&path).unwrap();
     let starts = members(&whole);
     let mut harmless = 0;
@@ -299,14 +301,21 @@ fn damaged_anywhere() {
     }
     assert!(harmless <= 7, "time stamp, flags and system make 7 bytes, not {harmless}");
 
-    // The checksum of the very last batch: damaged, not cut off.
-    let mut damaged = whole.clone();
-    damaged[whole.len() - 6] ^= 1;
+    // The checksum of the very last batch of a run that was interrupted: damaged, not cut off.
+    let without_end = &whole[..starts[4]];
+    let mut damaged = without_end.to_vec();
+    damaged[without_end.len() - 6] ^= 1;
     fs::write(&path, &damaged).unwrap();
     open_fails(&path, &["batch 3, at byte", "checksum"]);
-    // Something else behind the end.
-    fs::write(&path, [&whole[..], b"and so on, and so on"].concat()).unwrap();
+    // Something else behind it.
+    fs::write(&path, [without_end, b"and so on, and so on"].concat()).unwrap();
     open_fails(&path, &["batch 4, at byte", "damaged"]);
+    // Something behind the end.
+    fs::write(&path, [&whole[..], &whole[starts[2]..starts[3]]].concat()).unwrap();
+    open_fails(&path, &["goes on behind its end"]);
+    // A batch taken out.
+    fs::write(&path, [&whole[..starts[2]], &whole[starts[3]..]].concat()).unwrap();
+    open_fails(&path, &["its end speaks of 3 batches, but there are 2"]);
 }
 
 #[test]
@@ -400,7 +409,12 @@ fn full_disk() {
         assert_eq!(device.run(dot, &batch(dot, 1, 1)), Err(error.clone()));
         assert_eq!(device.finish(), Err(error));
         let replay = Replay::open(&path).unwrap();
-        assert!(replay.warnings().is_empty(), "the cut-off batch is taken back");
+        let place = format!("after batch {}", kept.len());
+        assert!(
+            replay.warnings()[0].contains(&place),
+            "the cut-off batch is taken back: {:?}",
+            replay.warnings()
+        );
         assert!(kept.len() > 3);
         for (question, answer) in kept {
             assert_eq!(replay.run(dot, &question).unwrap(), answer);

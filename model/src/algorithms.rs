@@ -6,7 +6,7 @@
 //!
 //! | question | here | because |
 //! |---|---|---|
-//! | exponents of zeros | zeros have no say in e_max ([`Conventions::zeros`]) | Step 2 of FDA gives a zero its format's smallest exponent, −14 in fp16. On a V100, c = 2^−149 beside zero products comes out as it is (Fasi et al. 2021, "Support for subnormal numbers"); under 2^(−14−14) with F = 23 it would vanish |
+//! | exponents of zeros | products of a zero factor, and a c of zero, have no say in e_max; sums that cancel do ([`Conventions::zeros`]) | Step 2 of FDA gives a zero its format's smallest exponent, −14 in fp16. On a V100, c = 2^−149 beside zero products comes out as it is (Fasi et al. 2021, "Support for subnormal numbers"); under −28, with F = 23, it would vanish. Section VI.C (a) of the paper has a dot product that cancels to zero and yet aligns c |
 //! | a floor under e_max | none ([`Conventions::floor`]) | published models differ: none, −126, −133 |
 //! | zero results of tensor cores | +0, but a negative sum that rounds to zero is −0 | sums are two's complement numbers; section III.F asks and does not say |
 //! | zero results of matrix cores | IEEE 754, section 6.3: −0 if all summands are | |
@@ -85,9 +85,6 @@ pub enum Output {
 }
 
 impl Output {
-    /// Every output.
-    pub const ALL: [Output; 4] = [Output::Rz23, Output::Rz13, Output::Rne10, Output::Rne23];
-
     /// The rounding. A magnitude that the format cannot hold becomes infinity, even where smaller ones
     /// are truncated.
     pub const fn round_to(self) -> RoundTo {
@@ -248,9 +245,9 @@ pub struct Conventions {
 }
 
 impl Conventions {
-    /// What agrees with the paper where it speaks and with the recordings and experiments where it does
-    /// not (see the [module](self)).
-    pub const DEFAULT: Conventions = Conventions { zeros: ZeroTerms::Ignored, floor: None };
+    /// What agrees with the paper where it speaks, and with experiments where it does not (see the
+    /// [module](self)).
+    pub const DEFAULT: Conventions = Conventions { zeros: ZeroTerms::SumsCounted, floor: None };
 }
 
 /// Why an algorithm and an instruction's types make no model.

@@ -49,6 +49,9 @@ pub struct Nan {
     pub overflowed: bool,
 }
 
+/// The exponent of a zero that was aligned to nothing: below every other.
+const BELOW_ALL: i32 = i32::MIN / 4;
+
 const GENERATED: Nan = Nan { negative: false, fraction: 0, source: None, overflowed: false };
 
 /// Runs a [`Model`] on dot-adds.
@@ -434,7 +437,7 @@ fn fused_sum<'v>(
     };
     let largest = numbers.clone().filter(counts).map(exponent_of).max();
     let Some(largest) = largest.max(fused.floor) else {
-        return Term::zero(false, numbers.map(|number| number.term.exponent).max().unwrap_or(0));
+        return Term::zero(false, BELOW_ALL);
     };
     let finest =
         numbers.clone().enumerate().map(|(position, _)| fused.alignment_of(position).fraction_bits).max();

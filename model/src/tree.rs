@@ -252,8 +252,8 @@ pub enum Exponents {
 pub enum ZeroTerms {
     /// None: only non-zero summands have a say.
     Ignored,
-    /// Sums that came out as zero do, under the exponent they were aligned to; products with a zero
-    /// factor and a c of zero do not.
+    /// Sums that came out as zero do, under the exponent they were aligned to (in which nothing
+    /// counted, to none); products with a zero factor and a c of zero do not.
     SumsCounted,
     /// All do: a zero factor, and a c of zero, under its format's smallest exponent.
     Counted,

@@ -6,14 +6,27 @@ use common::inputs::{DotAdd, Operands};
 use common::paper::{self, Fda, Mode};
 use common::rational::{is_encoded, number, round};
 use common::spec::{Read, Spec};
-use common::{cases, on_two_threads, trees};
+use common::{cases, on_two_threads};
+use mmaprobe_model::Executor;
+use mmaprobe_model::algorithms::{Algorithm, Conventions, Output, Types, chain_of_exact_sums};
 use mmaprobe_model::execute::Value;
 use mmaprobe_model::format::{self, Format, RoundTo};
-use mmaprobe_model::tree::{Model, ModelError, NanRule, NanSource, Node, Product, Propagation};
-use mmaprobe_model::{Executor, Rounding};
+use mmaprobe_model::tree::{
+    Model, ModelError, NanRule, NanSource, Node, Product, Propagation, Scale, ZeroTerms,
+};
 use num_traits::Zero;
 use rand::SeedableRng;
 use rand_xoshiro::Xoshiro256PlusPlus;
+
+/// The paper's steps make no exception for zeros.
+const LITERAL: Conventions = Conventions { zeros: ZeroTerms::Counted, ..Conventions::DEFAULT };
+
+/// What an instruction that does not say which NaN it delivers is compared by: a positive quiet one.
+const NAN: u64 = 0x7fc0_0000;
+
+fn model(algorithm: Algorithm, types: Types) -> Model {
+    algorithm.model_under(&types, &LITERAL).unwrap()
+}
 
 /// Runs a model against a formulation of its own; each algorithm's count is shared by its models.
 fn compare(model: &Model, count: u64, expected: impl Fn(&DotAdd) -> u64 + Sync) {
@@ -55,96 +68,122 @@ const COUNT: u64 = 100_000;
 
 #[test]
 fn sfma() {
+    let sfma = |factors, accumulator, k| model(Algorithm::Sfma, Types::plain(factors, accumulator, k));
     let fp64_nan = 0x7ff8_0000_0000_0000;
     for k in [1, 4] {
-        compare(&trees::sfma(format::FP64, format::FP64, k), COUNT, |x| paper::sfma_f64(x, fp64_nan));
-        compare(&trees::sfma(format::FP32, format::FP32, k), COUNT, |x| {
-            paper::sfma_f32(|bits| f32::from_bits(bits as u32), x, trees::AMD_NAN)
+        compare(&sfma(format::FP64, format::FP64, k), COUNT, |x| paper::sfma_f64(x, fp64_nan));
+        compare(&sfma(format::FP32, format::FP32, k), COUNT, |x| {
+            paper::sfma_f32(|bits| f32::from_bits(bits as u32), x, NAN)
         });
     }
-    compare(&trees::sfma(format::BF16, format::FP32, 8), COUNT, |x| paper::sfma_f32(bf16, x, trees::AMD_NAN));
+    compare(&sfma(format::BF16, format::FP32, 8), COUNT, |x| paper::sfma_f32(bf16, x, NAN));
 }
 
 #[test]
 fn gps() {
+    let gps = |factors, k, group| {
+        model(Algorithm::Gps { group, flushed: true }, Types::plain(factors, format::FP32, k))
+    };
     for (k, group) in [(4, 4), (8, 4), (16, 4), (4, 2), (8, 2)] {
-        compare(&trees::gps(format::FP16, k, group), COUNT / 5, |x| {
-            paper::gps(fp16, group, power(-14), x, trees::AMD_NAN)
-        });
-        compare(&trees::gps(format::BF16, k, group), COUNT / 5, |x| {
-            paper::gps(bf16, group, power(-126), x, trees::AMD_NAN)
-        });
+        compare(&gps(format::FP16, k, group), COUNT / 5, |x| paper::gps(fp16, group, power(-14), x, NAN));
+        compare(&gps(format::BF16, k, group), COUNT / 5, |x| paper::gps(bf16, group, power(-126), x, NAN));
     }
 }
 
-/// Factors, c, K, F and the rounding of FDA's instructions.
-fn fda_instructions() -> Vec<([Format; 2], Format, usize, u32, RoundTo)> {
+/// Formats and K, F and the output of FDA's instructions.
+fn fda_instructions() -> Vec<(Types, u32, Output)> {
+    use Output::{Rne10, Rz13, Rz23};
     use format::{BF16, E2M1, E2M3, E3M2, E4M3, E5M2, FP16, FP32, TF32};
-    let (to_32, to_16) = (trees::truncated(23), RoundTo::nearest_even(FP16));
+    let types = |a, b, c, d, k| Types { a, b, c, d, k, scale: None };
     vec![
-        ([FP16, FP16], FP32, 4, 23, to_32),
-        ([FP16, FP16], FP32, 16, 25, to_32),
-        ([FP16, FP16], FP16, 8, 24, to_16),
-        ([FP16, FP16], FP16, 4, 24, to_32),
-        ([TF32, TF32], FP32, 4, 24, to_32),
-        ([BF16, BF16], FP32, 16, 25, to_32),
-        ([E4M3, E5M2], FP32, 32, 13, trees::truncated(13)),
-        ([E5M2, E5M2], FP16, 16, 13, to_16),
-        ([E3M2, E2M3], FP32, 32, 25, to_32),
-        ([E2M1, E4M3], FP16, 32, 25, to_16),
+        (types(FP16, FP16, FP32, FP32, 4), 23, Rz23),
+        (types(FP16, FP16, FP32, FP32, 16), 25, Rz23),
+        (types(FP16, FP16, FP16, FP16, 8), 24, Rne10),
+        (types(FP16, FP16, FP16, FP32, 4), 24, Rz23),
+        (types(TF32, TF32, FP32, FP32, 4), 24, Rz23),
+        (types(BF16, BF16, FP32, FP32, 16), 25, Rz23),
+        (types(E4M3, E5M2, FP32, FP32, 32), 13, Rz13),
+        (types(E5M2, E5M2, FP16, FP16, 16), 13, Rne10),
+        (types(E3M2, E2M3, FP32, FP32, 32), 25, Rz23),
+        (types(E2M1, E4M3, FP16, FP16, 32), 25, Rne10),
     ]
 }
 
-fn published(model: &Model, f: u32, to: &RoundTo) -> Fda {
+fn published(types: &Types, f: u32, output: Output) -> Fda {
+    let (d_fraction_bits, d_mode, nan) = match output {
+        Output::Rz23 => (23, Mode::Rz, 0x7fff_ffff),
+        Output::Rz13 => (13, Mode::Rz, 0x7fff_ffff),
+        Output::Rne10 => (10, Mode::Rne, 0x7fff),
+        Output::Rne23 => (23, Mode::Rne, 0x7fff_ffff),
+    };
     Fda {
-        a: Spec::of(model.a.format.name),
-        b: Spec::of(model.b.format.name),
-        c: Spec::of(model.c.format.name),
-        scale: model.scale.map(|scale| Spec::of(scale.format.name)),
+        a: Spec::of(types.a.name),
+        b: Spec::of(types.b.name),
+        c: Spec::of(types.c.name),
+        scale: types.scale.map(|scale| Spec::of(scale.format.name)),
         f: f as i32,
-        d: Spec::of(model.d.name),
-        d_fraction_bits: to.fraction_bits,
-        d_mode: if to.rounding == Rounding::TowardZero { Mode::Rz } else { Mode::Rne },
-        nan: trees::nvidia_nan(&model.d),
+        d: Spec::of(types.d.name),
+        d_fraction_bits,
+        d_mode,
+        nan,
     }
+}
+
+/// One UE8M0 scale for each 32 products.
+fn scaled_types(factors: [Format; 2]) -> Types {
+    let [a, b] = factors;
+    let scale = Some(Scale { format: format::UE8M0, block: 32 });
+    Types { a, b, scale, ..Types::plain(a, format::FP32, 32) }
 }
 
 #[test]
 fn fda() {
-    for (factors, c, k, f, to) in fda_instructions() {
-        let model = trees::fda(factors, c, k, 1, f, to);
-        let fda = published(&model, f, &to);
-        compare(&model, COUNT / 10, |x| fda.dot_add(x.c, x, 0..k));
+    let check = |types: Types, fraction_bits, output, count| {
+        let fda = published(&types, fraction_bits, output);
+        let model = model(Algorithm::Fda { fraction_bits, output }, types);
+        compare(&model, count, |x| fda.dot_add(x.c, x, 0..types.k));
+    };
+    for (types, fraction_bits, output) in fda_instructions() {
+        check(types, fraction_bits, output, COUNT / 10);
     }
-    let model = trees::scaled_fda([format::E4M3, format::E2M1], 32, 25);
-    let fda = published(&model, 25, &trees::truncated(23));
-    compare(&model, COUNT / 5, |x| fda.dot_add(x.c, x, 0..32));
+    check(scaled_types([format::E4M3, format::E2M1]), 25, Output::Rz23, COUNT / 5);
 }
 
 #[test]
 fn cofda() {
-    for (factors, c, k, f, to) in fda_instructions() {
-        let model = trees::fda(factors, c, k, 2, f, to);
-        let fda = published(&model, f, &to);
+    for (types, fraction_bits, output) in fda_instructions() {
+        let fda = published(&types, fraction_bits, output);
+        let model = model(Algorithm::CoFda { fraction_bits, chain: 2, output }, types);
         compare(&model, COUNT / 10, |x| fda.chain(x));
     }
 }
 
 #[test]
 fn gdfs() {
-    for (scale, block) in [(format::UE8M0, 32), (format::UE4M3, 16), (format::UE8M0, 16)] {
-        let model = trees::gdfs(scale, block);
-        let (spec, nan) = (Spec::of(scale.name), trees::nvidia_nan(&format::FP32));
-        compare(&model, COUNT / 3, |x| paper::gdfs(&spec, block, x, nan));
+    for (format, block) in [(format::UE8M0, 32), (format::UE4M3, 16), (format::UE8M0, 16)] {
+        let scale = Some(Scale { format, block });
+        let types = Types { scale, ..Types::plain(format::E2M1, format::FP32, 64) };
+        let algorithm = Algorithm::Gdfs { group: 16, fraction_bits: 35, output: Output::Rz23 };
+        let spec = Spec::of(format.name);
+        compare(&model(algorithm, types), COUNT / 3, |x| paper::gdfs(&spec, block, x, 0x7fff_ffff));
     }
 }
 
 fn fdrda_and_chain(factors: [Format; 2], k: usize, grouped: bool, links: usize) {
     let [a, b] = factors.map(|format| Spec::of(format.name));
-    let model = trees::fdrda(factors, k, links, grouped);
-    compare(&model, COUNT / 3, |x| match links {
-        1 => paper::fdrda([&a, &b], grouped, x.c, x, 0..k, trees::AMD_NAN),
-        _ => paper::chain_of_fdrda([&a, &b], grouped, x, trees::AMD_NAN),
+    let (fraction_bits, dot_fraction_bits, c_fraction_bits, c_rz_below) = (24, 31, 24, 25);
+    let algorithm = match (grouped, links) {
+        (false, 1) => Algorithm::Fdrda { fraction_bits, dot_fraction_bits, c_fraction_bits },
+        (false, chain) => Algorithm::CoFdrda { fraction_bits, dot_fraction_bits, c_fraction_bits, chain },
+        (true, 1) => Algorithm::Gfdrda { fraction_bits, dot_fraction_bits, c_fraction_bits, c_rz_below },
+        (true, chain) => {
+            Algorithm::CoGfdrda { fraction_bits, dot_fraction_bits, c_fraction_bits, c_rz_below, chain }
+        }
+    };
+    let types = Types { b: factors[1], ..Types::plain(factors[0], format::FP32, k) };
+    compare(&model(algorithm, types), COUNT / 3, |x| match links {
+        1 => paper::fdrda([&a, &b], grouped, x.c, x, 0..k, NAN),
+        _ => paper::chain_of_fdrda([&a, &b], grouped, x, NAN),
     });
 }
 
@@ -183,7 +222,7 @@ fn cogfdrda() {
 fn exact_sums_of_fp64_products() {
     let fp64 = Spec::of("fp64");
     let to = RoundTo::nearest_even(format::FP64);
-    let model = trees::exact_fp64_sum(5);
+    let model = chain_of_exact_sums(&Types::plain(format::FP64, format::FP64, 5), 5).unwrap();
     let operands = Operands { a: fp64, b: fp64, c: fp64, k: 5, scales: None };
     on_two_threads(cases(COUNT), 5, |cases, seed| {
         let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
@@ -308,7 +347,8 @@ fn models_that_cannot_be_executed() {
 /// Evaluating keeps the value of every node, a scaled node's child too.
 #[test]
 fn every_node_has_its_value() {
-    let model = trees::scaled_fda([format::E4M3, format::E4M3], 32, 25);
+    let algorithm = Algorithm::Fda { fraction_bits: 25, output: Output::Rz23 };
+    let model = model(algorithm, scaled_types([format::E4M3; 2]));
     let mut executor = Executor::new(&model).unwrap();
     let ones = [0x38; 32];
     let values = executor.evaluate(&ones, &ones, 0, &[127], &[128]);

@@ -27,7 +27,7 @@ pub fn open(name: &str, timeout: Timeout, catalog: &Catalog) -> Result<Box<dyn D
         Some(("replay", path)) => {
             let replay = Replay::open(Path::new(path))?;
             for warning in replay.warnings() {
-                eprintln!("mmaprobe: {path}: {warning}");
+                eprintln!("mmaprobe: {warning}");
             }
             Ok(Box::new(replay))
         }
@@ -50,13 +50,28 @@ fn not_attached(name: &str, catalog: &Catalog) -> Failure {
     DeviceError { device: name.to_string(), fault: Fault::NotAttached { what, instead } }.into()
 }
 
-/// Wraps a device in a recorder, if a recording was asked for.
+/// Wraps a device in a recorder, if a recording was asked for. `sources` is what was said after
+/// `--device` and `--against`.
+///
+/// This creates or empties a file, so it comes after everything that may be wrong with the arguments.
 ///
 /// # Errors
-/// If the recording cannot be started.
-pub fn recorded(device: Box<dyn Device>, record: &Record) -> Result<Box<dyn Device>, Failure> {
-    match &record.record {
-        None => Ok(device),
-        Some(path) => Ok(Box::new(Recorder::create(device, path, record.force)?)),
+/// If the recording cannot be started, or would overwrite what a device is made of.
+pub fn recorded(
+    device: Box<dyn Device>,
+    sources: &[&str],
+    record: &Record,
+) -> Result<Box<dyn Device>, Failure> {
+    let Some(path) = &record.record else { return Ok(device) };
+    if let Ok(target) = path.canonicalize() {
+        let is_target = |file: &str| Path::new(file).canonicalize().is_ok_and(|file| file == target);
+        for source in sources {
+            if let Some(("sheet" | "replay", file)) = source.split_once(':')
+                && is_target(file)
+            {
+                return Err(Failure::Usage(format!("--record {} would overwrite {source}", path.display())));
+            }
+        }
     }
+    Ok(Box::new(Recorder::create(device, path, record.force)?))
 }

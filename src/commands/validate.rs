@@ -1,43 +1,83 @@
 //! `mmaprobe validate`.
 
 use super::open;
-use super::{Failure, Outcome, print, select, width};
+use super::{Failure, Outcome, names, print, select, width};
 use crate::catalog::Catalog;
 use crate::characterize::Named;
 use crate::cli::Validate;
-use crate::device::Device;
+use crate::device::{Device, Instruction};
 use crate::probes::random::Distribution;
 use crate::progress::Display;
 use crate::table;
-use crate::validation::{Nans, Plan, ValidationError, validate};
+use crate::validation::{Nans, Outcome as Comparison, Plan, ValidationError, check_comparable, validate};
 
 pub fn run(arguments: &Validate, catalog: &Catalog) -> Result<Outcome, Failure> {
-    if arguments.sets == 0 {
-        return Err(Failure::Usage("--sets 0 compares nothing; ask for at least 1".to_string()));
+    let against = arguments.against.as_deref().ok_or_else(|| {
+        Failure::Usage("--against names the device to compare with; or use --vectors".to_string())
+    })?;
+    let sources = [arguments.device.device.as_str(), against];
+    let device = open::open(sources[0], arguments.device.timeout, catalog)?;
+    let against = open::open(sources[1], arguments.device.timeout, catalog)?;
+    let selected = select(device.as_ref(), arguments.instruction.as_deref())?;
+    let (pairs, missing) = pairs(selected, against.as_ref(), sources)?;
+    let device = open::recorded(device, &sources, &arguments.record)?;
+    let display = Display::new();
+    let mut report = Report { sources, rows: Vec::new(), details: String::new() };
+    let compared = compare_all(device.as_ref(), against.as_ref(), &pairs, arguments, &display, &mut report)
+        .and_then(|()| device.finish().and(against.finish()).map_err(Failure::from));
+    display.clear();
+    // What was compared before a device failed is told all the same.
+    let printed = if report.rows.is_empty() { Ok(()) } else { print(&report.text()) };
+    compared.and(printed)?;
+    for name in missing {
+        eprintln!("mmaprobe: not compared: {} has no {name}", sources[1]);
     }
-    let device = open::open(&arguments.device.device, arguments.device.timeout, catalog)?;
-    let device = open::recorded(device, &arguments.record)?;
-    let against = open::open(&arguments.against, arguments.device.timeout, catalog)?;
+    Ok(if report.details.is_empty() { Outcome::Held } else { Outcome::Failed })
+}
+
+/// The same instruction of two devices.
+type Pair = (Instruction, Instruction);
+
+/// The instructions that both devices have, and the names of those that the second lacks.
+fn pairs(
+    selected: Vec<Instruction>,
+    against: &dyn Device,
+    [first, second]: [&str; 2],
+) -> Result<(Vec<Pair>, Vec<String>), Failure> {
     let mut pairs = Vec::new();
     let mut missing = Vec::new();
-    for instruction in select(&device, arguments.instruction.as_deref())? {
+    for instruction in selected {
         match against.instruction(&instruction.name) {
             Ok(other) => pairs.push((instruction, other)),
-            Err(_) => missing.push(instruction.name),
+            Err(_) => missing.push(instruction),
         }
     }
     if pairs.is_empty() {
+        let has = match against.instructions() {
+            [] => "knows the arithmetic of none".to_string(),
+            has => format!("has {}", names(has)),
+        };
         return Err(Failure::Usage(format!(
-            "{} has none of the instructions of {}: {}",
-            arguments.against,
-            arguments.device.device,
-            missing.join(", ")
+            "no instruction in common: {first} has {}; {second} {has}",
+            names(&missing)
         )));
     }
-    let display = Display::new();
-    let mut rows = Vec::new();
-    let mut details = String::new();
     for (instruction, other) in &pairs {
+        check_comparable(instruction, other)
+            .map_err(|error| Failure::Usage(format!("{first} and {second}: {error}")))?;
+    }
+    Ok((pairs, missing.into_iter().map(|instruction| instruction.name).collect()))
+}
+
+fn compare_all(
+    device: &dyn Device,
+    against: &dyn Device,
+    pairs: &[Pair],
+    arguments: &Validate,
+    display: &Display,
+    report: &mut Report,
+) -> Result<(), Failure> {
+    for (instruction, other) in pairs {
         let elements = (instruction.m * instruction.n) as u64;
         let nans_mean_bits = device.means_nan_bits(instruction) && against.means_nan_bits(other);
         let nans = if arguments.any_nan || !nans_mean_bits { Nans::AsOne } else { Nans::Bits };
@@ -46,39 +86,52 @@ pub fn run(arguments: &Validate, catalog: &Catalog) -> Result<Outcome, Failure> 
         let progress = display.named(&instruction.name);
         progress.step("comparing", Some(plan.sets * elements));
         let advance = |sets: u64| progress.advance(sets * elements);
-        let outcome = match validate(device.as_ref(), instruction, against.as_ref(), other, &plan, &advance) {
-            Ok(outcome) => outcome,
+        match validate(device, instruction, against, other, &plan, &advance) {
+            Ok(comparison) => report.add(instruction, &comparison),
             Err(ValidationError::Device(error)) => return Err(error.into()),
             Err(error) => return Err(Failure::Usage(error.to_string())),
-        };
-        let verdict = match (&outcome.mismatch, nans) {
+        }
+    }
+    Ok(())
+}
+
+/// Names of devices up to here are told with their answers.
+const LONGEST_NAME: usize = 40;
+
+/// What goes to stdout: a row for each comparison, and every mismatch in full below.
+struct Report<'a> {
+    sources: [&'a str; 2],
+    rows: Vec<[String; 4]>,
+    details: String,
+}
+
+impl Report<'_> {
+    fn add(&mut self, instruction: &Instruction, comparison: &Comparison) {
+        let verdict = match (&comparison.mismatch, comparison.nans) {
             (Some(_), _) => "MISMATCH",
             (None, Nans::Bits) => "equal",
             (None, Nans::AsOne) => "equal, any NaN for any other",
         };
-        rows.push([
+        self.rows.push([
             instruction.name.clone(),
-            outcome.sets.to_string(),
-            outcome.dot_adds.to_string(),
+            comparison.sets.to_string(),
+            comparison.dot_adds.to_string(),
             verdict.to_string(),
         ]);
-        if let Some(mismatch) = &outcome.mismatch {
-            details.push_str(&format!(
-                "\n{}: {} and {} differ\n{}",
-                instruction.name,
-                arguments.device.device,
-                arguments.against,
-                mismatch.describe(&instruction.signature(), (&arguments.device.device, &arguments.against))
-            ));
+        if let Some(mismatch) = &comparison.mismatch {
+            let [first, second] = self.sources;
+            let title = format!("{}: {first} and {second} differ", instruction.name);
+            let title = textwrap::fill(&title, width());
+            // Commands may differ only in their last words: then what they were given as says more.
+            let short = [first, second].iter().all(|name| name.len() <= LONGEST_NAME);
+            let names = if short { (first, second) } else { ("--device", "--against") };
+            let mismatch = mismatch.describe(&instruction.signature(), names);
+            self.details.push_str(&format!("\n{title}\n{mismatch}"));
         }
     }
-    display.clear();
-    device.finish()?;
-    against.finish()?;
-    let failed = !details.is_empty();
-    print(&(table::plain(["instruction", "matrix sets", "dot-adds", "result"], &rows, width()) + &details))?;
-    for name in missing {
-        eprintln!("mmaprobe: not compared: {} has no {name}", arguments.against);
+
+    fn text(&self) -> String {
+        table::plain(["instruction", "matrix sets", "dot-adds", "result"], &self.rows, width())
+            + &self.details
     }
-    Ok(if failed { Outcome::Failed } else { Outcome::Held })
 }

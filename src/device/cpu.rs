@@ -15,7 +15,7 @@ use super::{Batch, Device, DeviceError, Fault, Identity, Instruction, Provenance
 /// let fma = cpu.instructions().iter().find(|i| i.name == "vfmadd231ps").expect("the least there is");
 /// let mut batch = Batch::zeros(fma, 1);
 /// set_element(&mut batch.c, &fma.c, 0, 1.0f32.to_bits().into());
-/// assert_eq!(element(&cpu.run(fma, &batch)?, &fma.d, 0), 1.0f32.to_bits().into());
+/// assert_eq!(element(&cpu.run(fma, &batch)?, &fma.d, 0), u64::from(1.0f32.to_bits()));
 /// # Ok(())
 /// # }
 /// ```

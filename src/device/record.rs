@@ -15,6 +15,12 @@
 //! {"instruction":NAME,"count":N,"bytes":{"a":…,"b":…,"c":…,"sa":…,"sb":…,"d":…}}
 //! A B C SA SB D
 //! ```
+//!
+//! The last member of a run that was neither interrupted nor failed says how many batches there are:
+//!
+//! ```text
+//! {"end":BATCHES}
+//! ```
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, ErrorKind, Write};
@@ -52,6 +58,13 @@ pub(super) struct RecordedInstruction {
     pub mode_of: Option<(String, String)>,
 }
 
+/// The line that ends a recording.
+#[derive(Serialize, Deserialize)]
+pub(super) struct End {
+    /// The number of batches.
+    pub end: usize,
+}
+
 /// The line before the arrays of a batch.
 #[derive(Serialize, Deserialize)]
 pub(super) struct BatchHeader {
@@ -85,6 +98,8 @@ struct Sink {
     file: File,
     /// Length of the complete members.
     length: u64,
+    /// Batches among them.
+    batches: usize,
     failed: Option<DeviceError>,
 }
 
@@ -104,7 +119,9 @@ impl<D: Device> Recorder<D> {
             options.create_new(true)
         };
         let file = options.open(&path).map_err(|error| match error.kind() {
-            ErrorKind::AlreadyExists => fault(&device, &path, "exists already; it is not overwritten"),
+            ErrorKind::AlreadyExists => {
+                fault(&device, &path, "exists already; it is overwritten only with --force")
+            }
             _ => fault(&device, &path, error),
         })?;
         let header = Header {
@@ -120,7 +137,7 @@ impl<D: Device> Recorder<D> {
                 })
                 .collect(),
         };
-        let mut sink = Sink { file, length: 0, failed: None };
+        let mut sink = Sink { file, length: 0, batches: 0, failed: None };
         member(&header, &[])
             .and_then(|member| sink.append(&member))
             .map_err(|error| fault(&device, &path, error))?;
@@ -180,19 +197,30 @@ impl<D: Device> Device for Recorder<D> {
         // Compressed outside the lock: threads need not wait for each other here.
         let [a, b, c, sa, sb] = batch.arrays();
         let member = member(&header, &[a, b, c, sa, sb, &d]);
-        self.write(|sink| sink.append(&member?))?;
+        self.write(|sink| {
+            sink.append(&member?)?;
+            sink.batches += 1;
+            Ok(())
+        })?;
         Ok(d)
     }
 
-    /// Finishes the device and brings the recording to the disk; both, even if one fails.
+    /// Finishes the device, ends the recording if that went well, and brings it to the disk in any
+    /// case.
     fn finish(&self) -> Result<(), DeviceError> {
         let finished = self.device.finish();
-        let synced = self.write(|sink| match sink.file.sync_all() {
-            // Pipes and the like have no disk behind them.
-            Err(error) if error.kind() == ErrorKind::InvalidInput => Ok(()),
-            result => result,
+        let written = self.write(|sink| {
+            if finished.is_ok() {
+                let end = End { end: sink.batches };
+                sink.append(&member(&end, &[])?)?;
+            }
+            match sink.file.sync_all() {
+                // Pipes and the like have no disk behind them.
+                Err(error) if error.kind() == ErrorKind::InvalidInput => Ok(()),
+                result => result,
+            }
         });
-        finished.and(synced)
+        finished.and(written)
     }
 }
 

@@ -19,7 +19,7 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 use super::description;
-use super::record::{ArrayBytes, BatchHeader, Header, MAX_BATCH, VERSION};
+use super::record::{ArrayBytes, BatchHeader, End, Header, MAX_BATCH, VERSION};
 use super::{Batch, Device, DeviceError, Fault, Identity, Instruction, Provenance};
 
 /// Longest first line of a recording that is believed.
@@ -68,8 +68,8 @@ struct Place {
 impl Replay {
     /// Opens a recording and indexes it. That reads and checks all of it.
     ///
-    /// A recording that ends in the middle of a member, as an interrupted run leaves it, is good
-    /// as far as it goes; [`warnings`](Replay::warnings) says so.
+    /// A recording without its end, as a run leaves it that was interrupted or whose device failed,
+    /// is good as far as it goes; [`warnings`](Replay::warnings) says so.
     ///
     /// # Errors
     /// If the file cannot be read, is no recording, is one of another version, or is damaged.
@@ -193,30 +193,43 @@ fn index(path: &Path) -> Result<Replay, String> {
     let (header, instructions) = read_header(&mut reader)?;
     let mut answers: HashMap<Key, Answers> = HashMap::new();
     let mut batches = 0;
+    let mut ended = false;
     let mut warnings = Vec::new();
+    let mut ends_early = |place: &str, batch| {
+        warnings.push(format!(
+            "the recording `{}` ends early, {place} batch {batch}: the run was interrupted or failed",
+            path.display()
+        ));
+    };
     loop {
         let offset = reader.stream_position().map_err(|error| error.to_string())?;
         if reader.fill_buf().map_err(|error| error.to_string())?.is_empty() {
+            if !ended {
+                ends_early("after", batches);
+            }
             break;
         }
-        match read_batch(&mut reader, &instructions) {
-            Ok(key) => {
+        if ended {
+            return Err(format!("it goes on behind its end, at byte {offset}"));
+        }
+        match read_member(&mut reader, &instructions) {
+            Ok(Member::End(count)) if count == batches => ended = true,
+            Ok(Member::End(count)) => {
+                return Err(format!("its end speaks of {count} batches, but there are {batches}"));
+            }
+            Ok(Member::Batch(key)) => {
                 let end = reader.stream_position().map_err(|error| error.to_string())?;
                 answers.entry(key).or_default().places.push(Place { offset, length: end - offset });
                 batches += 1;
             }
             Err(error) => {
-                let ends_early = error.kind() == ErrorKind::UnexpectedEof;
-                if !ends_early
+                let cut_off = error.kind() == ErrorKind::UnexpectedEof;
+                if !cut_off
                     || another_member_follows(&mut reader, offset).map_err(|error| error.to_string())?
                 {
                     return Err(format!("batch {}, at byte {offset}, is damaged: {error}", batches + 1));
                 }
-                warnings.push(format!(
-                    "the recording `{}` ends early, in the middle of batch {}: the run was interrupted",
-                    path.display(),
-                    batches + 1
-                ));
+                ends_early("in the middle of", batches + 1);
                 break;
             }
         }
@@ -256,10 +269,24 @@ fn read_header(reader: &mut BufReader<File>) -> Result<(Header, Vec<Instruction>
     Ok((header, instructions))
 }
 
-/// Reads a member that holds a batch, to its checksum, and returns the key of its question.
-fn read_batch(reader: &mut BufReader<File>, instructions: &[Instruction]) -> io::Result<Key> {
+/// What follows the first member.
+enum Member {
+    /// A batch, with the key of its question.
+    Batch(Key),
+    /// The end, with the number of batches before it.
+    End(usize),
+}
+
+/// Reads a member, to its checksum.
+fn read_member(reader: &mut BufReader<File>, instructions: &[Instruction]) -> io::Result<Member> {
     let mut member = BufReader::new(GzDecoder::new(reader));
-    let BatchHeader { instruction, count, bytes } = line(&mut member, LINE_LIMIT)?;
+    let header: Value = line(&mut member, LINE_LIMIT)?;
+    if header.get("end").is_some() {
+        let End { end } = serde_json::from_value(header)?;
+        at_end(&mut member)?;
+        return Ok(Member::End(end));
+    }
+    let BatchHeader { instruction, count, bytes } = serde_json::from_value(header)?;
     let Some(known) = instructions.iter().find(|known| known.name == instruction) else {
         return Err(io::Error::other(format!("the instruction {instruction:?} is none of the device's")));
     };
@@ -278,7 +305,7 @@ fn read_batch(reader: &mut BufReader<File>, instructions: &[Instruction]) -> io:
         return Err(io::Error::other("the arrays are shorter than their problems take"));
     }
     at_end(&mut member)?;
-    Ok(question.key())
+    Ok(Member::Batch(question.key()))
 }
 
 /// Reads a line of JSON, of limited length.

@@ -4,7 +4,8 @@
 //! answers, class by class: plain numbers first, NaNs last. Where single turns no longer help, sums
 //! get rules of their own and pairs of knobs are turned together.
 
-use mmaprobe_model::{Executor, Model};
+use mmaprobe_model::tree::NanRule;
+use mmaprobe_model::{Decoded, Executor, Format, Model};
 use rayon::prelude::*;
 
 use super::evidence::{Answered, Class, Evidence};
@@ -19,6 +20,19 @@ pub struct Fitted {
     pub contradicted: usize,
 }
 
+/// Whether a model gives this answer. Where its NaN rule is unknown, any NaN is as good as any other.
+pub fn explains(executor: &mut Executor, answered: &Answered) -> bool {
+    let q = &answered.question;
+    let d = executor.dot_add(&q.a, &q.b, q.c, &q.sa, &q.sb);
+    d == answered.answer
+        || executor.model().nan == NanRule::Unknown && both_nan(&executor.model().d, d, answered.answer)
+}
+
+/// Whether two bit patterns are both NaN.
+pub fn both_nan(format: &Format, x: u64, y: u64) -> bool {
+    [x, y].into_iter().all(|bits| matches!(format.decode(bits), Decoded::Nan { .. }))
+}
+
 /// Counts the answers that contradict a model; stops at `limit`.
 pub fn contradicted<'a>(model: &Model, answers: impl Iterator<Item = &'a Answered>, limit: usize) -> usize {
     let Ok(mut executor) = Executor::new(model) else {
@@ -26,8 +40,7 @@ pub fn contradicted<'a>(model: &Model, answers: impl Iterator<Item = &'a Answere
     };
     let mut count = 0;
     for answered in answers {
-        let q = &answered.question;
-        if executor.dot_add(&q.a, &q.b, q.c, &q.sa, &q.sb) != answered.answer {
+        if !explains(&mut executor, answered) {
             count += 1;
             if count >= limit {
                 break;
@@ -53,7 +66,7 @@ pub fn improve(evidence: &Evidence, start: Fitted, class: Class, thorough: bool)
             return best;
         }
         front_load(&best.model, &mut answers);
-        if let Some(better) = turn_once(evidence, &best, class, &answers) {
+        if let Some(better) = turn_once(evidence, &best, class, &answers, thorough) {
             best = better;
             continue;
         }
@@ -72,14 +85,27 @@ pub fn improve(evidence: &Evidence, start: Fitted, class: Class, thorough: bool)
     }
 }
 
+/// Gives a model that explains everything but which NaN it is the first rule for NaNs that explains
+/// that too, if there is one.
+pub fn settle_nans(evidence: &Evidence, fitted: Fitted) -> Fitted {
+    if fitted.model.nan != NanRule::Unknown || fitted.contradicted > 0 {
+        return fitted;
+    }
+    let rules = knobs::nan_rules(&fitted.model, evidence.signature(), evidence);
+    let settled = rules.into_par_iter().find_first(|&nan| {
+        contradicted(&Model { nan, ..fitted.model.clone() }, evidence.answers.iter(), 1) == 0
+    });
+    match settled {
+        Some(nan) => Fitted { model: Model { nan, ..fitted.model }, contradicted: 0 },
+        None => fitted,
+    }
+}
+
 /// Puts the answers that contradict the model in front, keeping their order otherwise.
 fn front_load(model: &Model, answers: &mut Vec<&Answered>) {
     let Ok(mut executor) = Executor::new(model) else { return };
-    let (wrong, right): (Vec<&Answered>, Vec<&Answered>) = answers.iter().partition(|answered| {
-        let q = &answered.question;
-        executor.dot_add(&q.a, &q.b, q.c, &q.sa, &q.sb) != answered.answer
-    });
-    *answers = wrong.into_iter().chain(right).collect();
+    // A stable sort: false comes before true.
+    answers.sort_by_cached_key(|answered| explains(&mut executor, answered));
 }
 
 /// Answers that contradict the model, and others, in the sample that candidates are tried on first.
@@ -90,8 +116,8 @@ const PROMISING: usize = 8;
 /// The best of these candidates, if it is better than `best`; the first among equals.
 ///
 /// Candidates are tried on a sample first; if none of the most promising is better on all answers,
-/// every candidate is tried on all.
-fn best_of(candidates: Vec<Model>, best: &Fitted, answers: &[&Answered]) -> Option<Fitted> {
+/// and the search is thorough, every candidate is tried on all.
+fn best_of(candidates: Vec<Model>, best: &Fitted, answers: &[&Answered], thorough: bool) -> Option<Fitted> {
     if answers.len() > 4 * SAMPLED {
         // The answers that contradict the model stand in front.
         let wrong = best.contradicted.min(SAMPLED);
@@ -111,8 +137,9 @@ fn best_of(candidates: Vec<Model>, best: &Fitted, answers: &[&Answered]) -> Opti
         tried.sort_unstable();
         tried.truncate(PROMISING);
         let promising = tried.iter().map(|&(_, index)| candidates[index].clone()).collect();
-        if let Some(better) = best_of_all(promising, best, answers) {
-            return Some(better);
+        let better = best_of_all(promising, best, answers);
+        if better.is_some() || !thorough {
+            return better;
         }
     }
     best_of_all(candidates, best, answers)
@@ -132,9 +159,15 @@ fn best_of_all(candidates: Vec<Model>, best: &Fitted, answers: &[&Answered]) -> 
 }
 
 /// Turns one knob: the best choice of all.
-fn turn_once(evidence: &Evidence, best: &Fitted, class: Class, answers: &[&Answered]) -> Option<Fitted> {
+fn turn_once(
+    evidence: &Evidence,
+    best: &Fitted,
+    class: Class,
+    answers: &[&Answered],
+    thorough: bool,
+) -> Option<Fitted> {
     let turned = knobs::turn_all(&best.model, evidence.signature(), class, evidence);
-    best_of(turned.into_iter().map(|turned| turned.model).collect(), best, answers)
+    best_of(turned.into_iter().map(|turned| turned.model).collect(), best, answers, thorough)
 }
 
 /// Gives some sums a rule of their own and turns one of its knobs.
@@ -144,7 +177,7 @@ fn split_and_turn(evidence: &Evidence, best: &Fitted, class: Class, answers: &[&
         let turned = knobs::turn_all(&model, evidence.signature(), class, evidence);
         candidates.extend(turned.into_iter().map(|turned| turned.model));
     }
-    best_of(candidates, best, answers)
+    best_of(candidates, best, answers, false)
 }
 
 /// Turns two knobs at once: the few best choices of each knob, against every other knob.
@@ -162,6 +195,6 @@ fn turn_twice(evidence: &Evidence, best: &Fitted, class: Class, answers: &[&Answ
     first.truncate(24);
     first.into_iter().find_map(|(_, _, turned)| {
         let second = knobs::turn_all(&turned.model, evidence.signature(), class, evidence);
-        best_of(second.into_iter().map(|turned| turned.model).collect(), best, answers)
+        best_of(second.into_iter().map(|turned| turned.model).collect(), best, answers, false)
     })
 }

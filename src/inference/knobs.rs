@@ -73,7 +73,9 @@ pub fn turn_all(model: &Model, signature: &Signature, class: Class, evidence: &E
         global("products", product_words(&product), &|m| m.product = product);
     }
     if class >= Class::Nan {
-        for nan in nan_rules(model, signature, evidence) {
+        // A rule that is not known contradicts nothing: it is no choice beside one that is.
+        let known = nan_rules(model, signature, evidence).into_iter();
+        for nan in known.chain((model.nan == NanRule::Unknown).then_some(NanRule::Unknown)) {
             global("NaN results", nan_words(&nan, &signature.d), &|m| m.nan = nan);
         }
     }
@@ -349,7 +351,9 @@ fn turn_addition(
             push("rounding of the other summands", choice, pair(first, Alignment { rounding, ..rest }));
         }
         push("far summands", "like all others".to_string(), pair(Alignment { far: None, ..first }, rest));
-        for distance in 16..=40 {
+        // Rounded RZ anyway, nothing would change.
+        let distances = if first.rounding == Rounding::TowardZero { 0..0 } else { 16..41 };
+        for distance in distances {
             let far = Some(Far { distance, rounding: Rounding::TowardZero });
             let choice = format!("the first, rounded RZ more than {distance} below");
             push("far summands", choice, pair(Alignment { far, ..first }, rest));
@@ -417,9 +421,9 @@ fn turn_rounding(
     turned
 }
 
-/// Rules for NaN results. The patterns themselves are taken from answers: the one that all NaN
+/// Rules for NaN results, canonical ones first. The patterns themselves are taken from answers: the one that all NaN
 /// answers share, and those that came from no NaN operand.
-fn nan_rules(model: &Model, signature: &Signature, evidence: &Evidence) -> Vec<NanRule> {
+pub fn nan_rules(model: &Model, signature: &Signature, evidence: &Evidence) -> Vec<NanRule> {
     let is_nan = |format: &Format, bits: u64| matches!(format.decode(bits), Decoded::Nan { .. });
     let mut generated = Vec::new();
     let mut all = Vec::new();
@@ -435,8 +439,7 @@ fn nan_rules(model: &Model, signature: &Signature, evidence: &Evidence) -> Vec<N
             all.push(answered.answer);
         }
     }
-    let mut rules = vec![NanRule::Unknown];
-    rules.extend(all.iter().map(|&bits| NanRule::Canonical(bits)));
+    let mut rules: Vec<NanRule> = all.iter().map(|&bits| NanRule::Canonical(bits)).collect();
     if !matches!(signature.d.specials, Specials::Ieee) {
         return rules;
     }

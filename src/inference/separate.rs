@@ -6,6 +6,7 @@
 
 use std::collections::HashSet;
 
+use mmaprobe_model::tree::NanRule;
 use mmaprobe_model::{Executor, Model};
 use mmaprobe_probes::random::{self, Distribution};
 use mmaprobe_probes::{DotAdd, Probe, Signature};
@@ -128,7 +129,10 @@ fn differing(model: &Model, pool: &[DotAdd], expected: &[u64]) -> Vec<usize> {
     pool.iter()
         .zip(expected)
         .enumerate()
-        .filter(|(_, (q, expected))| executor.dot_add(&q.a, &q.b, q.c, &q.sa, &q.sb) != **expected)
+        .filter(|(_, (q, expected))| {
+            let d = executor.dot_add(&q.a, &q.b, q.c, &q.sa, &q.sb);
+            d != **expected && !(model.nan == NanRule::Unknown && fit::both_nan(&model.d, d, **expected))
+        })
         .map(|(index, _)| index)
         .take(ASKED_EACH)
         .collect()

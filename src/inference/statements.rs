@@ -6,6 +6,7 @@ use mmaprobe_model::{Executor, Model};
 use rayon::prelude::*;
 
 use super::evidence::{Class, Evidence};
+use super::fit;
 use super::knobs::{self, Knob};
 
 /// One statement and its evidence.
@@ -35,11 +36,7 @@ pub fn about(model: &Model, evidence: &Evidence) -> Vec<Statement> {
             }
             let Ok(mut executor) = Executor::new(&turned.model) else { return Vec::new() };
             (0..evidence.answers.len())
-                .filter(|&index| {
-                    let answered = &evidence.answers[index];
-                    let q = &answered.question;
-                    executor.dot_add(&q.a, &q.b, q.c, &q.sa, &q.sb) != answered.answer
-                })
+                .filter(|&index| !fit::explains(&mut executor, &evidence.answers[index]))
                 .collect()
         })
         .collect();

@@ -161,6 +161,26 @@ pub fn start(signature: &Signature, skeleton: &Skeleton, structure: Structure) -
     }
 }
 
+/// A structure with the rules of another model of the same instruction: its sums are added as the
+/// other's root is, those inside a sum without being normalised.
+pub fn with_rules_of(structure: Model, other: &Model) -> Model {
+    let mut rules = structure.tree.rules;
+    let root = match other.tree.nodes.last() {
+        Some(Node::Sum { rule, .. }) => &other.tree.rules[*rule],
+        _ => return Model { tree: Tree { rules, ..structure.tree }, ..structure },
+    };
+    for rule in &mut rules {
+        let exact = rule.added == Added::Exact && matches!(rule.normalised, Normalised::No { .. });
+        let added = if exact { Added::Exact } else { root.added.clone() };
+        let normalised = match rule.normalised {
+            Normalised::To(_) => root.normalised,
+            open => open,
+        };
+        *rule = Rule { added, normalised, ..root.clone() };
+    }
+    Model { tree: Tree { nodes: structure.tree.nodes, rules }, ..other.clone() }
+}
+
 struct Builder<'s> {
     nodes: Vec<Node>,
     structure: Structure,

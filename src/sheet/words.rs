@@ -205,7 +205,7 @@ impl<'o> Words<'o> {
         match (&blocks[..], ids.len()) {
             ([], _) => phrase,
             ([block], 1) => format!("{phrase} times both scales of block {block}"),
-            (_, _) => format!("{phrase}, each times both scales of its block,"),
+            (_, _) => format!("{phrase} (each times both scales of its block)"),
         }
     }
 

@@ -9,7 +9,7 @@ use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess,
 
 use crate::device::simulated::{Misfit, check_fit};
 use crate::sheet::arithmetic::ArithmeticError;
-use crate::sheet::schema::{Entry, SCHEMA, Sheet};
+use crate::sheet::schema::{Entry, SCHEMA, Sheet, Status};
 
 /// A sheet cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -73,6 +73,14 @@ pub enum SheetProblem {
         instruction: String,
         /// What is wrong.
         error: ArithmeticError,
+    },
+    /// An instruction is said to be understood, and how is not said.
+    #[error("instruction `{instruction}` is `{status}`, and its `arithmetic` is missing")]
+    NoArithmetic {
+        /// The instruction.
+        instruction: String,
+        /// Its status.
+        status: Status,
     },
     /// The arithmetic of an instruction belongs to another shape, or the shape makes no sense.
     #[error("instruction `{instruction}`: {misfit}")]
@@ -149,7 +157,12 @@ fn check(sheet: &Sheet, index: usize, entry: &Entry) -> Result<(), (Vec<At>, She
             return Err((vec![At::Key("mode_of")], SheetProblem::ModeOfNothing { instruction, of }));
         }
     }
+    let needs_arithmetic = entry.status.is_executable() && entry.status != Status::ModeWithoutEffect;
     let model = match &entry.arithmetic {
+        None if needs_arithmetic => {
+            let (instruction, status) = (entry.name.clone(), entry.status);
+            return Err((vec![At::Key("status")], SheetProblem::NoArithmetic { instruction, status }));
+        }
         None => None,
         Some(arithmetic) => Some(Model::try_from(arithmetic).map_err(|error| {
             let mut place = vec![At::Key("arithmetic")];

@@ -1,5 +1,5 @@
 use super::*;
-use crate::device::{Identity, Provenance};
+use crate::device::{Fault, Identity, Provenance};
 use crate::model::format::{BF16, E4M3, FP16, FP32, RoundTo, Subnormals, Tininess};
 use crate::model::tree::{Added, Fused, InputSubnormals, Model, NanRule, Node, Rule};
 use crate::model::{Executor, Rounding};

@@ -1,7 +1,7 @@
 //! Sum trees over big rationals: what the documentation of `tree.rs` says, for any tree.
 //!
-//! Where it leaves a choice: a fused sum in which no summand counts is a zero, filed under the largest
-//! exponent of its summands; a sum of non-zero summands that were cut to zero is a cancellation.
+//! Where it leaves a choice: a fused sum in which no summand counts is a zero, filed below every exponent; a
+//! sum of non-zero summands that were cut to zero is a cancellation.
 
 use mmaprobe_model::format::RoundTo;
 use mmaprobe_model::tree::{
@@ -221,7 +221,7 @@ fn fused_sum(fused: &Fused, numbers: &[&Num]) -> (BigInt, i32) {
         ZeroTerms::Ignored => !n.x.is_zero(),
     });
     let Some(largest) = counted.map(|n| exponent(n)).chain(fused.floor).max() else {
-        return (BigInt::zero(), numbers.iter().map(|n| n.e).max().unwrap());
+        return (BigInt::zero(), NEVER);
     };
     let alignment = |i: usize| fused.alignment[i.min(fused.alignment.len() - 1)];
     let mut sum = BigInt::zero();
