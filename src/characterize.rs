@@ -162,6 +162,7 @@ fn entry(instruction: &Instruction, finding: &Finding) -> Entry {
         evidence: Vec::new(),
         equivalent: Vec::new(),
         ambiguous: Vec::new(),
+        disputed: Vec::new(),
         counterexample: None,
         validation: finding.validation.as_ref().map(|(plan, outcome)| validation(plan, outcome)),
         cost: Some(schema::Cost { rounds: finding.rounds, dot_adds: finding.dot_adds }),
@@ -323,6 +324,7 @@ fn order_statement(finding: &Finding) -> schema::Statement {
         probes: vec![crate::probes::order::NAME.to_string()],
         answers: finding.order_answers,
         rejected: Vec::new(),
+        source: None,
     }
 }
 
@@ -332,6 +334,7 @@ fn statement(found: &inference::statements::Statement, names: &[String]) -> sche
         probes: found.probes.clone(),
         answers: found.answers,
         rejected: listed(&found.rejected),
+        source: None,
     }
 }
 

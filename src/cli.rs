@@ -11,6 +11,9 @@ pub struct Cli {
     /// Threads to use; all cores by default. Results do not depend on it.
     #[arg(long, global = true, display_order = 100, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub threads: Option<u16>,
+    /// Add the architecture that this catalogue file describes
+    #[arg(long, global = true, value_name = "FILE")]
+    pub catalog: Vec<PathBuf>,
     /// What to do.
     #[command(subcommand)]
     pub command: Command,
@@ -29,8 +32,12 @@ const MOST: u64 = 1_000_000_000_000;
 pub enum Command {
     /// List what can be probed here
     Devices,
-    /// List the instructions of a device
-    #[command(after_help = "Example: mmaprobe instructions --device cpu")]
+    /// List the instructions of a device, or of an architecture
+    #[command(after_help = "\
+Examples:
+  mmaprobe instructions --device cpu
+  mmaprobe instructions --arch cdna3
+  mmaprobe instructions --arch mine --catalog mine.yaml")]
     Instructions(Instructions),
     /// Find out what a device's instructions compute; the sheet goes to stdout
     #[command(after_help = "\
@@ -62,15 +69,21 @@ Examples:
 /// `instructions`.
 #[derive(Debug, Args)]
 pub struct Instructions {
-    /// The device
+    /// The device, as for the other commands
+    #[arg(long, value_name = "D", required_unless_present = "arch", conflicts_with = "arch")]
+    pub device: Option<String>,
+    /// An architecture, GPU or ISA target of the catalogue: cdna3, h100, sm_89
+    #[arg(long, value_name = "A")]
+    pub arch: Option<String>,
     #[command(flatten)]
-    pub device: DeviceArgument,
+    #[allow(missing_docs)]
+    pub timeout: Timeout,
 }
 
 /// Which device, and how patiently.
 #[derive(Debug, Args)]
 pub struct DeviceArgument {
-    /// cpu, exec:COMMAND, sheet:FILE or replay:FILE
+    /// cpu, sim:NAME, sheet:FILE, replay:FILE, exec:COMMAND or a GPU's name
     #[arg(long, value_name = "D")]
     pub device: String,
     #[command(flatten)]

@@ -12,9 +12,11 @@ mod vectors;
 use std::io::Write;
 use std::process::ExitCode;
 
+use crate::catalog::{Catalog, CatalogError};
 use crate::cli::{Cli, Command};
 use crate::device::sheet::OpenError;
-use crate::device::{Device, DeviceError, Fault, Instruction};
+use crate::device::sim::SimError;
+use crate::device::{Device, DeviceError, Fault, Instruction, listing};
 use crate::sheet::SheetError;
 
 /// How a command ended that did what it was asked.
@@ -44,6 +46,9 @@ pub enum Failure {
     /// A sheet cannot be used.
     #[error(transparent)]
     Sheet(#[from] SheetError),
+    /// A catalogue file cannot be used.
+    #[error(transparent)]
+    Catalog(#[from] CatalogError),
     /// The device failed.
     #[error(transparent)]
     Device(#[from] DeviceError),
@@ -61,11 +66,20 @@ impl From<OpenError> for Failure {
     }
 }
 
+impl From<SimError> for Failure {
+    fn from(error: SimError) -> Failure {
+        match error {
+            SimError::Open(error) => error.into(),
+            error => Failure::Usage(error.to_string()),
+        }
+    }
+}
+
 impl Failure {
     /// 2 for usage and bad input, 3 for devices.
     pub fn exit_code(&self) -> ExitCode {
         match self {
-            Failure::Usage(_) | Failure::Sheet(_) => ExitCode::from(2),
+            Failure::Usage(_) | Failure::Sheet(_) | Failure::Catalog(_) => ExitCode::from(2),
             // The file is to blame, not the device.
             Failure::Device(DeviceError { fault: Fault::Recording(_), .. }) => ExitCode::from(2),
             Failure::Device(_) => ExitCode::from(3),
@@ -92,15 +106,19 @@ pub fn run(cli: Cli) -> Result<Outcome, Failure> {
             .build_global()
             .map_err(|error| Failure::Usage(format!("cannot start {threads} threads: {error}")))?;
     }
+    let mut catalog = Catalog::embedded();
+    for path in &cli.catalog {
+        catalog.add(path)?;
+    }
     match cli.command {
-        Command::Devices => devices::run(),
-        Command::Instructions(arguments) => instructions::run(&arguments),
-        Command::Characterize(arguments) => characterize::run(&arguments),
+        Command::Devices => devices::run(&catalog),
+        Command::Instructions(arguments) => instructions::run(&arguments, &catalog),
+        Command::Characterize(arguments) => characterize::run(&arguments, &catalog),
         Command::Show(arguments) => show::run(&arguments),
-        Command::Simulate(arguments) => simulate::run(&arguments),
+        Command::Simulate(arguments) => simulate::run(&arguments, &catalog),
         Command::Validate(arguments) => match &arguments.vectors[..] {
-            [] => validate::run(&arguments),
-            files => vectors::run(&arguments, files),
+            [] => validate::run(&arguments, &catalog),
+            files => vectors::run(&arguments, files, &catalog),
         },
     }
 }
@@ -116,27 +134,27 @@ fn width() -> usize {
     console::Term::stdout().size_checked().map_or(80, |(_, columns)| usize::from(columns).clamp(60, 80))
 }
 
-/// The instructions of a device whose names match a glob; all without one. At least one.
+/// The instructions of a device whose names match a glob; all listed ones without a glob. A name without
+/// `*` and `?` can also be one that the device takes and does not list.
 fn select(device: &dyn Device, glob: Option<&str>) -> Result<Vec<Instruction>, Failure> {
-    let instructions = device.instructions();
-    if instructions.is_empty() {
+    if device.instructions().is_empty() {
         let name = &device.identity().name;
         return Err(Failure::Usage(format!("{name} offers no instruction: it knows the arithmetic of none")));
     }
     let Some(glob) = glob else {
-        return Ok(instructions.to_vec());
+        return Ok(device.instructions().to_vec());
     };
     let pattern = glob::Pattern::new(glob)
         .map_err(|error| Failure::Usage(format!("--instruction '{glob}' is no pattern: {error}")))?;
-    let selected: Vec<Instruction> =
-        instructions.iter().filter(|i| pattern.matches(&i.name)).cloned().collect();
-    if selected.is_empty() {
-        return Err(Failure::Usage(format!(
-            "no instruction matches '{glob}'; there are: {}",
-            names(instructions)
-        )));
+    let listed = device.instructions().iter();
+    let selected: Vec<Instruction> = listed.filter(|i| pattern.matches(&i.name)).cloned().collect();
+    if !selected.is_empty() {
+        return Ok(selected);
     }
-    Ok(selected)
+    if glob.contains(['*', '?', '[']) {
+        return Err(Failure::Usage(format!("no instruction matches '{glob}'; {}", listing(device))));
+    }
+    device.instruction(glob).map(|instruction| vec![instruction]).map_err(Failure::Usage)
 }
 
 /// The names of instructions, for people.

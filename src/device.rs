@@ -8,6 +8,7 @@ pub mod exec;
 pub mod record;
 pub mod replay;
 pub mod sheet;
+pub mod sim;
 pub mod simulated;
 
 mod description;
@@ -26,6 +27,16 @@ pub trait Device: Sync {
 
     /// The instructions that the device offers.
     fn instructions(&self) -> &[Instruction];
+
+    /// An instruction by name: one of those [listed](Device::instructions), or one that differs from
+    /// them in m and n alone, where a device takes many.
+    ///
+    /// # Errors
+    /// Why there is none, as a sentence.
+    fn instruction(&self, name: &str) -> Result<Instruction, String> {
+        let listed = self.instructions().iter().find(|instruction| instruction.name == name);
+        listed.cloned().ok_or_else(|| format!("there is no instruction `{name}`; {}", listing(self)))
+    }
 
     /// Computes D = A·B + C for each problem of the batch and returns D, row by row, one problem
     /// after another, each element little-endian in its format's bytes.
@@ -59,6 +70,10 @@ impl<D: Device + ?Sized> Device for Box<D> {
 
     fn instructions(&self) -> &[Instruction] {
         (**self).instructions()
+    }
+
+    fn instruction(&self, name: &str) -> Result<Instruction, String> {
+        (**self).instruction(name)
     }
 
     fn run(&self, instruction: &Instruction, batch: &Batch) -> Result<Vec<u8>, DeviceError> {
@@ -95,6 +110,17 @@ pub fn run_checked(
             problem: format!("D has {} bytes, not {expected}", answer.len()),
         },
     })
+}
+
+/// The instructions of a device as the end of a sentence.
+pub fn listing<D: Device + ?Sized>(device: &D) -> String {
+    const SHOWN: usize = 20;
+    let all = device.instructions();
+    let names: Vec<&str> = all.iter().map(|i| i.name.as_str()).take(SHOWN).collect();
+    match all.len() - names.len() {
+        0 => format!("there are: {}", names.join(", ")),
+        more => format!("there are: {} and {more} more", names.join(", ")),
+    }
 }
 
 /// Who a device is.
@@ -276,6 +302,14 @@ pub enum Fault {
     /// It could not be started or opened.
     #[error("cannot be started: {0}")]
     Start(String),
+    /// The hardware is known, and not there.
+    #[error("{what}: no such GPU is attached (this build has no GPU backend yet). {instead}")]
+    NotAttached {
+        /// The GPU or architecture.
+        what: String,
+        /// What to do instead.
+        instead: String,
+    },
     /// It speaks another version of the protocol.
     #[error("speaks protocol version {found}, this tool speaks version 1; update the device or the tool")]
     Version {

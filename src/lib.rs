@@ -6,6 +6,7 @@
 
 pub mod batch;
 pub mod bits;
+pub mod catalog;
 pub mod characterize;
 pub mod cli;
 pub mod commands;

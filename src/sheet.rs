@@ -5,6 +5,7 @@
 //! program over them. For the terminal it is put in [words], drawn as a tree ([draw]) and laid out in
 //! a [table].
 
+pub mod amendment;
 pub mod arithmetic;
 pub mod draw;
 pub mod either;
@@ -17,6 +18,7 @@ pub mod table;
 pub mod words;
 pub mod yaml;
 
+pub use amendment::Amendment;
 pub use arithmetic::{Arithmetic, ArithmeticError};
 pub use schema::{Entry, SCHEMA, Sheet, Status};
 pub use yaml::{SheetError, load, parse, write};

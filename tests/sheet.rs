@@ -31,6 +31,7 @@ fn entry(name: &str, model: &Model) -> Entry {
         evidence: Vec::new(),
         equivalent: Vec::new(),
         ambiguous: Vec::new(),
+        disputed: Vec::new(),
         counterexample: None,
         validation: None,
         cost: None,
@@ -62,6 +63,7 @@ fn example() -> Sheet {
         probes: vec!["masks".into()],
         answers: 1056,
         rejected: vec!["one chain over all products".into()],
+        source: None,
     }];
     lanes.validation = Some(Validation {
         dot_adds: 1_000_000,

@@ -176,6 +176,7 @@ fn entry(name: &str, status: Status, model: Option<&Model>, mode_of: Option<&str
         evidence: Vec::new(),
         equivalent: Vec::new(),
         ambiguous: Vec::new(),
+        disputed: Vec::new(),
         counterexample: None,
         validation: None,
         cost: None,

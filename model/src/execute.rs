@@ -32,6 +32,8 @@ pub struct Number {
     pub term: Term,
     /// If it is zero: whether it is a sum that was not normalised.
     pub is_open_sum: bool,
+    /// If it is zero: how far its exponent falls when operands that are zero have the exponent −126.
+    pub lowered: i32,
 }
 
 /// A NaN on its way to the result.
@@ -108,9 +110,7 @@ impl<'m> Executor<'m> {
             let value = match node {
                 Node::Product(k) => product(model, a[*k], b[*k]),
                 Node::Accumulator => accumulator(model, c),
-                Node::Zero => {
-                    Value::Finite(Number { term: Term::zero(false, i32::MIN / 4), is_open_sum: false })
-                }
+                Node::Zero => finite(Term::zero(false, i32::MIN / 4)),
                 Node::Scaled { child, block } => {
                     let format = &model.scale.expect("a checked model with scaled nodes has scales").format;
                     let scaled_once = scaled(&self.values[*child], format.decode(sa[*block]), format);
@@ -167,9 +167,16 @@ fn accumulator(model: &Model, c: u64) -> Value {
         Decoded::Infinite { negative } => Value::Infinite { negative, overflowed: false },
         Decoded::Finite { negative, significand, exponent } => {
             let lsb = exponent - format.fraction_bits as i32;
-            finite(Term::new(negative, significand as u128, lsb, exponent))
+            let term = Term::new(negative, significand as u128, lsb, exponent);
+            Value::Finite(Number { term, is_open_sum: false, lowered: lowered(significand, exponent) })
         }
     }
+}
+
+/// How far an operand's exponent falls when zeros have the exponent −126.
+#[inline]
+fn lowered(significand: u64, exponent: i32) -> i32 {
+    if significand == 0 { exponent - ZeroTerms::FP32_EXPONENT } else { 0 }
 }
 
 fn operand_nan(model: &Model, format: &Format, negative: bool, fraction: u64, source: NanSource) -> Nan {
@@ -188,7 +195,15 @@ fn product(model: &Model, a: u64, b: u64) -> Value {
             Finite { negative: nb, significand: y, exponent: eb },
         ) => {
             let lsb = ea + eb - (formats.0.fraction_bits + formats.1.fraction_bits) as i32;
-            form_product(&model.product, Term::new(na != nb, x as u128 * y as u128, lsb, ea + eb))
+            let mut value =
+                form_product(&model.product, Term::new(na != nb, x as u128 * y as u128, lsb, ea + eb));
+            // What is rounded is a number of the format, whatever its factors were.
+            if let Value::Finite(number) = &mut value
+                && !matches!(model.product, Product::Rounded(_))
+            {
+                number.lowered = lowered(x, ea) + lowered(y, eb);
+            }
+            value
         }
         (Nan { negative: na, fraction: x }, Nan { negative: nb, fraction: y }) => {
             Value::Nan(preferred(&model.nan, [a_nan(na, x), b_nan(nb, y)].into_iter()))
@@ -221,7 +236,7 @@ fn form_product(rule: &Product, exact: Term) -> Value {
 }
 
 fn finite(term: Term) -> Value {
-    Value::Finite(Number { term, is_open_sum: false })
+    Value::Finite(Number { term, is_open_sum: false, lowered: 0 })
 }
 
 /// Rounds to a format; the nominal exponent becomes the format's.
@@ -244,12 +259,12 @@ fn scaled(value: &Value, scale: Decoded, format: &Format) -> Value {
         (_, Decoded::Nan { .. }) => Value::Nan(GENERATED),
         (Value::Nan(nan), _) => Value::Nan(*nan),
         (
-            Value::Finite(Number { term, is_open_sum }),
+            Value::Finite(Number { term, is_open_sum, lowered }),
             Decoded::Finite { negative, significand, exponent },
         ) => {
             let mut term = term.scaled(significand, exponent - format.fraction_bits as i32, exponent);
             term.negative ^= negative;
-            Value::Finite(Number { term, is_open_sum: *is_open_sum })
+            Value::Finite(Number { term, is_open_sum: *is_open_sum, lowered: *lowered })
         }
         (Value::Infinite { .. }, Decoded::Finite { significand: 0, .. }) => Value::Nan(GENERATED),
         (
@@ -332,7 +347,7 @@ fn sum<'v>(
             if let Some(exponent) = exponent {
                 total.exponent = *exponent;
             }
-            Value::Finite(Number { term: total, is_open_sum: true })
+            Value::Finite(Number { term: total, is_open_sum: true, lowered: 0 })
         }
         Normalised::To(round) => {
             let was_zero = total.is_zero();
@@ -409,11 +424,14 @@ fn fused_sum<'v>(
     terms: &mut Vec<Term>,
 ) -> Term {
     let exponent_of = |number: &Number| match fused.exponents {
+        _ if fused.zeros == ZeroTerms::CountedAsFp32 && number.term.is_zero() => {
+            number.term.exponent - number.lowered
+        }
         Exponents::Raw => number.term.exponent,
         Exponents::Normalised => number.term.leading_exponent().unwrap_or(number.term.exponent),
     };
     let counts = |number: &&Number| match fused.zeros {
-        ZeroTerms::Counted => true,
+        ZeroTerms::Counted | ZeroTerms::CountedAsFp32 => true,
         ZeroTerms::SumsCounted => !number.term.is_zero() || number.is_open_sum,
         ZeroTerms::Ignored => !number.term.is_zero(),
     };

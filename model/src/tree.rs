@@ -257,6 +257,14 @@ pub enum ZeroTerms {
     SumsCounted,
     /// All do: a zero factor, and a c of zero, under its format's smallest exponent.
     Counted,
+    /// All do: a zero factor, and a c of zero, under the exponent −126, whatever its format. (One
+    /// published model of NVIDIA's units.)
+    CountedAsFp32,
+}
+
+impl ZeroTerms {
+    /// The exponent of a zero operand under [`ZeroTerms::CountedAsFp32`].
+    pub const FP32_EXPONENT: i32 = -126;
 }
 
 /// A limit to the integer part of a fused sum: the sum stays in [−2^`bits`, 2^`bits`) × 2^e_max.

@@ -53,7 +53,10 @@ fn fused(rng: &mut impl Rng) -> Fused {
         alignment,
         exponents: one_of(&[Exponents::Raw, Exponents::Normalised], rng),
         floor: rng.random_bool(0.2).then(|| rng.random_range(-200..200)),
-        zeros: one_of(&[ZeroTerms::Ignored, ZeroTerms::SumsCounted, ZeroTerms::Counted], rng),
+        zeros: one_of(
+            &[ZeroTerms::Ignored, ZeroTerms::SumsCounted, ZeroTerms::Counted, ZeroTerms::CountedAsFp32],
+            rng,
+        ),
         carry: rng.random_bool(0.3).then(|| Carry { bits: rng.random_range(0..5), saturates: rng.random() }),
     }
 }

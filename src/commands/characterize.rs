@@ -2,6 +2,7 @@
 
 use super::open;
 use super::{Failure, Outcome, print, select};
+use crate::catalog::Catalog;
 use crate::characterize::{Unfinished, characterize};
 use crate::cli::Characterize;
 use crate::device::Device;
@@ -9,8 +10,8 @@ use crate::inference::Options;
 use crate::progress::Display;
 use crate::sheet::{Sheet, Status, yaml};
 
-pub fn run(arguments: &Characterize) -> Result<Outcome, Failure> {
-    let device = open::open(&arguments.device.device, arguments.device.timeout)?;
+pub fn run(arguments: &Characterize, catalog: &Catalog) -> Result<Outcome, Failure> {
+    let device = open::open(&arguments.device.device, arguments.device.timeout, catalog)?;
     let instructions = select(device.as_ref(), arguments.instruction.as_deref())?;
     let device = open::recorded(device, &[&arguments.device.device], &arguments.record)?;
     let options = Options { validate: arguments.validate, seed: arguments.seed };

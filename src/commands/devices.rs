@@ -1,11 +1,12 @@
 //! `mmaprobe devices`.
 
 use super::{Failure, Outcome, print, width};
+use crate::catalog::Catalog;
 use crate::device::Device;
 use crate::device::cpu::Cpu;
 use crate::table;
 
-pub fn run() -> Result<Outcome, Failure> {
+pub fn run(catalog: &Catalog) -> Result<Outcome, Failure> {
     let mut rows = Vec::new();
     let mut absent = Vec::new();
     match Cpu::open() {
@@ -18,7 +19,13 @@ pub fn run() -> Result<Outcome, Failure> {
         }
         Err(error) => absent.push(("cpu".to_string(), error.fault.to_string())),
     }
+    for architecture in catalog.architectures().iter().filter(|architecture| architecture.has_sheet()) {
+        let gpus: Vec<&str> = architecture.gpus.iter().map(|gpu| gpu.name.as_str()).collect();
+        let answers = format!("{}, simulated: {}", architecture.title, shortened(&gpus));
+        rows.push([format!("sim:{}", architecture.name), answers]);
+    }
     for (device, answers) in [
+        ("sim:GPU, sim:TARGET", "the same by a GPU's name or ISA target: sim:mi300x, sim:sm_89"),
         ("exec:COMMAND", "any program that speaks the device protocol (see examples/device.py)"),
         ("sheet:FILE", "a virtual device executing a parameter sheet"),
         ("replay:FILE", "a recording made with --record, answering what was recorded"),
@@ -33,4 +40,11 @@ pub fn run() -> Result<Outcome, Failure> {
     }
     print(&text)?;
     Ok(Outcome::Held)
+}
+
+/// The first few of a list.
+fn shortened(names: &[&str]) -> String {
+    const SHOWN: usize = 4;
+    let more = if names.len() > SHOWN { ", …" } else { "" };
+    names.iter().take(SHOWN).copied().collect::<Vec<_>>().join(", ") + more
 }

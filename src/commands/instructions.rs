@@ -2,11 +2,32 @@
 
 use super::open;
 use super::{Failure, Outcome, print, width};
+use crate::catalog::{Architecture, Catalog};
 use crate::cli::Instructions;
+use crate::device::Device;
+use crate::device::sim::did_you_mean;
 use crate::table;
 
-pub fn run(arguments: &Instructions) -> Result<Outcome, Failure> {
-    let device = open::open(&arguments.device.device, arguments.device.timeout)?;
+pub fn run(arguments: &Instructions, catalog: &Catalog) -> Result<Outcome, Failure> {
+    match (&arguments.arch, &arguments.device) {
+        (Some(name), _) => {
+            let found = catalog.find(name).ok_or_else(|| {
+                let near = did_you_mean(&catalog.near(name));
+                Failure::Usage(format!("the catalogue has no architecture, GPU or ISA target '{name}'{near}"))
+            })?;
+            print(&of_architecture(found.architecture))?;
+        }
+        (None, Some(device)) => {
+            let device = open::open(device, arguments.timeout, catalog)?;
+            print(&of_device(&device))?;
+            device.finish()?;
+        }
+        (None, None) => return Err(Failure::Usage("say --device D or --arch A".to_string())),
+    }
+    Ok(Outcome::Held)
+}
+
+fn of_device(device: &dyn Device) -> String {
     let rows: Vec<[String; 4]> = device
         .instructions()
         .iter()
@@ -20,7 +41,40 @@ pub fn run(arguments: &Instructions) -> Result<Outcome, Failure> {
             ]
         })
         .collect();
-    print(&table::plain(["instruction", "m×n×k", "formats", "mode"], &rows, width()))?;
-    device.finish()?;
-    Ok(Outcome::Held)
+    table::plain(["instruction", "m×n×k", "formats", "mode"], &rows, width())
+}
+
+/// What the catalogue says about each instruction. m and n stand for themselves where they are free.
+fn of_architecture(architecture: &Architecture) -> String {
+    let mut notes: Vec<String> = Vec::new();
+    let rows: Vec<[String; 3]> = architecture
+        .families
+        .iter()
+        .map(|family| {
+            let algorithm = match &family.published {
+                Some(published) => published.algorithm.to_string(),
+                None => "not published".to_string(),
+            };
+            let name = family.pattern.replace("{m}", "M").replace("{n}", "N");
+            let isa = family.isa.replace("{m}", "M").replace("{n}", "N");
+            if family.pattern.contains('{') {
+                let kind: String = family.pattern.split('.').next().unwrap_or_default().to_string();
+                let blocks =
+                    family.scale_block().map_or(String::new(), |block| format!(" with block{block}"));
+                let note = format!("{kind}{blocks}: {}", family.shapes());
+                if !notes.contains(&note) {
+                    notes.push(note);
+                }
+            }
+            // The machine's name in a line of its own where it is another one.
+            let name = if isa == name { name } else { format!("{name}\n  {isa}") };
+            [name, family.kernel.clone(), algorithm]
+        })
+        .collect();
+    let mut text = table::plain(["instruction", "kernel", "algorithm"], &rows, width());
+    for note in notes {
+        text.push_str(&textwrap::fill(&note, textwrap::Options::new(width()).subsequent_indent("  ")));
+        text.push('\n');
+    }
+    text + &format!("{} instructions of {}\n", architecture.families.len(), architecture.title)
 }

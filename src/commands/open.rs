@@ -4,23 +4,26 @@ use std::path::Path;
 use std::time::Duration;
 
 use super::Failure;
+use crate::catalog::Catalog;
 use crate::cli::{Record, Timeout};
 use crate::device::cpu::Cpu;
 use crate::device::exec::Exec;
 use crate::device::record::Recorder;
 use crate::device::replay::Replay;
-use crate::device::{Device, sheet};
+use crate::device::sim::{Sim, did_you_mean};
+use crate::device::{Device, DeviceError, Fault, sheet};
 
 /// Opens a device.
 ///
 /// # Errors
 /// If there is no such device, or it cannot be opened.
-pub fn open(name: &str, timeout: Timeout) -> Result<Box<dyn Device>, Failure> {
+pub fn open(name: &str, timeout: Timeout, catalog: &Catalog) -> Result<Box<dyn Device>, Failure> {
     let timeout = Duration::from_secs_f64(timeout.device_timeout);
     match name.split_once(':') {
         None if name == "cpu" => Ok(Box::new(Cpu::open()?)),
         Some(("exec", command)) => Ok(Box::new(Exec::start(command, timeout)?)),
         Some(("sheet", path)) => Ok(Box::new(sheet::open(Path::new(path))?.0)),
+        Some(("sim", name)) => Ok(Box::new(Sim::open(name, catalog)?)),
         Some(("replay", path)) => {
             let replay = Replay::open(Path::new(path))?;
             for warning in replay.warnings() {
@@ -28,10 +31,23 @@ pub fn open(name: &str, timeout: Timeout) -> Result<Box<dyn Device>, Failure> {
             }
             Ok(Box::new(replay))
         }
+        None if catalog.find(name).is_some() => Err(not_attached(name, catalog)),
         _ => Err(Failure::Usage(format!(
-            "there is no device '{name}'; try cpu, exec:COMMAND, sheet:FILE or replay:FILE (mmaprobe devices lists them)"
+            "there is no device '{name}'{} (cpu, sim:NAME, sheet:FILE, replay:FILE and exec:COMMAND are always there)",
+            did_you_mean(&catalog.near(name))
         ))),
     }
+}
+
+/// The catalogue knows the GPU, and there is none.
+fn not_attached(name: &str, catalog: &Catalog) -> Failure {
+    let found = catalog.find(name);
+    let what = found.map_or_else(|| name.to_string(), |found| found.describe());
+    let instead = match found.is_some_and(|found| found.architecture.has_sheet()) {
+        true => format!("--device sim:{name} simulates it"),
+        false => "What it computes has not been published, so there is no simulation of it".to_string(),
+    };
+    DeviceError { device: name.to_string(), fault: Fault::NotAttached { what, instead } }.into()
 }
 
 /// Wraps a device in a recorder, if a recording was asked for. `sources` is what was said after

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use super::open;
 use super::{Failure, Outcome};
+use crate::catalog::Catalog;
 use crate::characterize::Named;
 use crate::cli::Simulate;
 use crate::device::{Device, Instruction};
@@ -14,11 +15,11 @@ use crate::npy::{self, Array};
 use crate::output;
 use crate::progress::Display;
 
-pub fn run(arguments: &Simulate) -> Result<Outcome, Failure> {
+pub fn run(arguments: &Simulate, catalog: &Catalog) -> Result<Outcome, Failure> {
     let path = &arguments.output;
     let unwritable = |error| Failure::Usage(format!("cannot write {}: {error}", path.display()));
     output::check(path, arguments.force).map_err(unwritable)?;
-    let device = open::open(&arguments.device.device, arguments.device.timeout)?;
+    let device = open::open(&arguments.device.device, arguments.device.timeout, catalog)?;
     let instruction = find(device.as_ref(), &arguments.instruction)?;
     let a = read("A", &arguments.a, &instruction.a)?;
     let b = read("B", &arguments.b, &instruction.b)?;

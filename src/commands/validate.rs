@@ -2,6 +2,7 @@
 
 use super::open;
 use super::{Failure, Outcome, names, print, select, width};
+use crate::catalog::Catalog;
 use crate::characterize::Named;
 use crate::cli::Validate;
 use crate::device::{Device, Instruction};
@@ -10,13 +11,13 @@ use crate::progress::Display;
 use crate::table;
 use crate::validation::{Nans, Outcome as Comparison, Plan, ValidationError, check_comparable, validate};
 
-pub fn run(arguments: &Validate) -> Result<Outcome, Failure> {
+pub fn run(arguments: &Validate, catalog: &Catalog) -> Result<Outcome, Failure> {
     let against = arguments.against.as_deref().ok_or_else(|| {
         Failure::Usage("--against names the device to compare with; or use --vectors".to_string())
     })?;
     let sources = [arguments.device.device.as_str(), against];
-    let device = open::open(sources[0], arguments.device.timeout)?;
-    let against = open::open(sources[1], arguments.device.timeout)?;
+    let device = open::open(sources[0], arguments.device.timeout, catalog)?;
+    let against = open::open(sources[1], arguments.device.timeout, catalog)?;
     let selected = select(device.as_ref(), arguments.instruction.as_deref())?;
     let (pairs, missing) = pairs(selected, against.as_ref(), sources)?;
     let device = open::recorded(device, &sources, &arguments.record)?;

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use super::open;
 use super::{Failure, Outcome, print, width};
+use crate::catalog::Catalog;
 use crate::characterize::Named;
 use crate::cli::Validate;
 use crate::device::Device;
@@ -13,8 +14,8 @@ use crate::validation::Nans;
 use crate::vectors::compare::compare;
 use crate::vectors::{self, VectorsError};
 
-pub fn run(arguments: &Validate, files: &[PathBuf]) -> Result<Outcome, Failure> {
-    let device = open::open(&arguments.device.device, arguments.device.timeout)?;
+pub fn run(arguments: &Validate, files: &[PathBuf], catalog: &Catalog) -> Result<Outcome, Failure> {
+    let device = open::open(&arguments.device.device, arguments.device.timeout, catalog)?;
     let device = open::recorded(device, &[&arguments.device.device], &arguments.record)?;
     // All files first: what is wrong with the last one should not take long to come out.
     let mut sets = Vec::new();

@@ -45,32 +45,30 @@ impl Simulated {
         self.models.get(index)
     }
 
-    fn refused(&self, problem: String) -> DeviceError {
-        DeviceError { device: self.identity.name.clone(), fault: Fault::Refused(problem) }
-    }
-}
-
-impl Device for Simulated {
-    fn identity(&self) -> &Identity {
-        &self.identity
-    }
-
-    fn instructions(&self) -> &[Instruction] {
-        &self.instructions
-    }
-
-    fn means_nan_bits(&self, instruction: &Instruction) -> bool {
-        !instruction.d.has_nan()
-            || self.model(&instruction.name).is_none_or(|model| model.nan != NanRule::Unknown)
+    /// Runs an instruction that differs from a listed one in name, m and n alone.
+    ///
+    /// # Errors
+    /// If none of that name is listed, or the instruction is not that one's.
+    pub fn run_as(
+        &self,
+        listed: &str,
+        instruction: &Instruction,
+        batch: &Batch,
+    ) -> Result<Vec<u8>, DeviceError> {
+        let model =
+            self.model(listed).ok_or_else(|| self.refused(format!("it has no instruction `{listed}`")))?;
+        check_fit(instruction, Some(model))
+            .map_err(|misfit| self.refused(format!("instruction `{}`: {misfit}", instruction.name)))?;
+        self.execute(model, instruction, batch)
     }
 
-    fn run(&self, instruction: &Instruction, batch: &Batch) -> Result<Vec<u8>, DeviceError> {
-        let model = self
-            .instructions
-            .iter()
-            .position(|own| own == instruction)
-            .map(|index| &self.models[index])
-            .ok_or_else(|| self.refused(format!("it has no instruction `{}`", instruction.name)))?;
+    /// Computes every element of every problem.
+    fn execute(
+        &self,
+        model: &Model,
+        instruction: &Instruction,
+        batch: &Batch,
+    ) -> Result<Vec<u8>, DeviceError> {
         let bytes = instruction.bytes();
         let lengths = [bytes.a, bytes.b, bytes.c, bytes.sa, bytes.sb].map(|array| array * batch.count);
         if batch.arrays().map(<[u8]>::len) != lengths {
@@ -103,6 +101,35 @@ impl Device for Simulated {
             }
         }
         Ok(results)
+    }
+
+    fn refused(&self, problem: String) -> DeviceError {
+        DeviceError { device: self.identity.name.clone(), fault: Fault::Refused(problem) }
+    }
+}
+
+impl Device for Simulated {
+    fn identity(&self) -> &Identity {
+        &self.identity
+    }
+
+    fn instructions(&self) -> &[Instruction] {
+        &self.instructions
+    }
+
+    fn means_nan_bits(&self, instruction: &Instruction) -> bool {
+        !instruction.d.has_nan()
+            || self.model(&instruction.name).is_none_or(|model| model.nan != NanRule::Unknown)
+    }
+
+    fn run(&self, instruction: &Instruction, batch: &Batch) -> Result<Vec<u8>, DeviceError> {
+        let model = self
+            .instructions
+            .iter()
+            .position(|own| own == instruction)
+            .map(|index| &self.models[index])
+            .ok_or_else(|| self.refused(format!("it has no instruction `{}`", instruction.name)))?;
+        self.execute(model, instruction, batch)
     }
 }
 

@@ -359,12 +359,12 @@ fn turn_addition(
             push("far summands", choice, pair(Alignment { far, ..first }, rest));
         }
     }
-    for zeros in [ZeroTerms::Ignored, ZeroTerms::SumsCounted, ZeroTerms::Counted] {
-        let choice = match zeros {
-            ZeroTerms::Ignored => "have none",
-            ZeroTerms::SumsCounted => "have one if they are sums",
-            ZeroTerms::Counted => "have one",
-        };
+    // Those that count as fp32's are the same as those that count, in formats with fp32's exponents.
+    for (zeros, choice) in [
+        (ZeroTerms::Ignored, "have none"),
+        (ZeroTerms::SumsCounted, "have one if they are sums"),
+        (ZeroTerms::Counted, "have one"),
+    ] {
         push("exponents of zeros", choice.to_string(), with(Added::Fused(Fused { zeros, ..fused.clone() })));
     }
     if class >= Class::Subnormal {

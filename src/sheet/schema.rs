@@ -5,6 +5,7 @@ use mmaprobe_model::tree::Scale;
 use serde::{Deserialize, Serialize};
 
 use crate::device::{Instruction, Provenance};
+use crate::sheet::amendment::Amendment;
 use crate::sheet::arithmetic::Arithmetic;
 use crate::sheet::ordered::Ordered;
 use crate::sheet::spelling;
@@ -97,6 +98,9 @@ pub struct Entry {
     /// What the answers left open.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ambiguous: Vec<Ambiguity>,
+    /// What publications disagree about; the arithmetic is the first side's.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub disputed: Vec<Dispute>,
     /// The simplest input that the arithmetic does not explain.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub counterexample: Option<Counterexample>,
@@ -109,6 +113,30 @@ pub struct Entry {
     /// Anything else a reader should know.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
+}
+
+impl Sheet {
+    /// The names of all disputes, in the order of their first use.
+    pub fn disputes(&self) -> Vec<&str> {
+        let mut names: Vec<&str> = Vec::new();
+        for dispute in self.instructions.iter().flat_map(|entry| &entry.disputed) {
+            if !names.contains(&dispute.name.as_str()) {
+                names.push(&dispute.name);
+            }
+        }
+        names
+    }
+
+    /// The sheet with the alternative of a dispute as its arithmetic, wherever there is one.
+    pub fn with_alternative(mut self, dispute: &str) -> Sheet {
+        for entry in &mut self.instructions {
+            let other = entry.disputed.iter().find(|other| other.name == dispute);
+            if let (Some(other), Some(arithmetic)) = (other, &mut entry.arithmetic) {
+                *arithmetic = other.amendment.apply(arithmetic);
+            }
+        }
+        self
+    }
 }
 
 impl Entry {
@@ -269,6 +297,27 @@ pub struct Statement {
     /// Alternatives that answers contradicted.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub rejected: Vec<String>,
+    /// Who states it, where it was not asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub source: Option<String>,
+}
+
+/// Two statements of which at most one is right.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Dispute {
+    /// Its name: `sim:ARCH+NAME` executes the alternative.
+    pub name: String,
+    /// What the arithmetic says.
+    pub statement: String,
+    /// Who states it.
+    pub source: String,
+    /// What is stated otherwise.
+    pub alternative: String,
+    /// Who states that.
+    pub alternative_source: String,
+    /// What is then different in the arithmetic.
+    pub amendment: Amendment,
 }
 
 /// Something for which there are alternatives that no answer contradicts.

@@ -168,6 +168,7 @@ words!(ZeroTerms, "treatment of zeros",
     ZeroTerms::Ignored => "ignored",
     ZeroTerms::SumsCounted => "sums-counted",
     ZeroTerms::Counted => "counted",
+    ZeroTerms::CountedAsFp32 => "counted-as-fp32",
 );
 words!(Tininess, "tininess",
     Tininess::BeforeRounding => "tiny before rounding",

@@ -3,7 +3,7 @@
 use mmaprobe_model::Model;
 
 use crate::sheet::draw::draw;
-use crate::sheet::schema::{Counterexample, Entry, Formats, NanPayloads, Sheet, Status};
+use crate::sheet::schema::{Counterexample, Dispute, Entry, Formats, NanPayloads, Sheet, Status};
 use crate::sheet::spelling::Phrase;
 use crate::table::plain;
 
@@ -107,18 +107,22 @@ impl Page {
                 self.field(label, &format!("{}: {alternatives} ({})", ambiguity.statement, ambiguity.tried));
             }
         }
+        for dispute in &entry.disputed {
+            let Dispute { name, statement, source, alternative, alternative_source, amendment: _ } = dispute;
+            let text = format!("{name}: {statement} [{source}] | {alternative} [{alternative_source}]");
+            self.field("disputed", &text);
+        }
         if let Some(counterexample) = &entry.counterexample {
             self.counterexample(counterexample);
         }
         for statement in &entry.evidence {
             let probes: Vec<&str> = statement.probes.iter().take(SHOWN_PROBES).map(String::as_str).collect();
             let more = if statement.probes.len() > SHOWN_PROBES { ", …" } else { "" };
-            let text = format!(
-                "{} [{}: {}{more}]",
-                statement.statement,
-                counted(statement.answers, "answer"),
-                probes.join(", "),
-            );
+            let support = match &statement.source {
+                Some(source) => source.clone(),
+                None => format!("{}: {}{more}", counted(statement.answers, "answer"), probes.join(", ")),
+            };
+            let text = format!("{} [{support}]", statement.statement);
             self.field("evidence", &text);
         }
         if let Some(validation) = &entry.validation {

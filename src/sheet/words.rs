@@ -364,6 +364,9 @@ fn how_fused(fused: &Fused) -> String {
         ZeroTerms::Ignored => {}
         ZeroTerms::SumsCounted => text.push_str("; sums that are zero count in the largest exponent"),
         ZeroTerms::Counted => text.push_str("; zeros count in the largest exponent"),
+        ZeroTerms::CountedAsFp32 => {
+            text.push_str("; zeros count in the largest exponent, zero operands with −126");
+        }
     }
     if let Some(carry) = fused.carry {
         let does = if carry.saturates { "saturates" } else { "wraps around" };

@@ -171,7 +171,15 @@ fn check(sheet: &Sheet, index: usize, entry: &Entry) -> Result<(), (Vec<At>, She
         })?),
     };
     check_fit(&entry.instruction(), model.as_ref())
-        .map_err(|misfit| (Vec::new(), SheetProblem::Misfit { instruction: entry.name.clone(), misfit }))
+        .map_err(|misfit| (Vec::new(), SheetProblem::Misfit { instruction: entry.name.clone(), misfit }))?;
+    for (index, dispute) in entry.disputed.iter().enumerate() {
+        let amended = entry.arithmetic.as_ref().map(|arithmetic| dispute.amendment.apply(arithmetic));
+        if let Some(Err(error)) = amended.as_ref().map(Model::try_from) {
+            let place = vec![At::Key("disputed"), At::Index(index), At::Key("amendment")];
+            return Err((place, SheetProblem::Arithmetic { instruction: entry.name.clone(), error }));
+        }
+    }
+    Ok(())
 }
 
 /// Where in an arithmetic an error is.
@@ -187,12 +195,12 @@ fn place_of(error: &ArithmeticError) -> Vec<At> {
     }
 }
 
-fn position_of(error: &serde_yaml::Error) -> Option<Position> {
+pub(crate) fn position_of(error: &serde_yaml::Error) -> Option<Position> {
     error.location().map(|at| Position { line: at.line(), column: at.column() })
 }
 
 /// The library's message without the position, which comes before it.
-fn without_position(error: &serde_yaml::Error) -> String {
+pub(crate) fn without_position(error: &serde_yaml::Error) -> String {
     let message = error.to_string();
     match position_of(error) {
         Some(Position { line, column }) => message.replace(&format!(" at line {line} column {column}"), ""),
@@ -202,7 +210,7 @@ fn without_position(error: &serde_yaml::Error) -> String {
 
 /// One step on the way to a value in a YAML document.
 #[derive(Clone, Debug)]
-enum At {
+pub(crate) enum At {
     /// Into a field.
     Key(&'static str),
     /// Into an entry of a mapping.
@@ -215,7 +223,7 @@ enum At {
 ///
 /// The library has no positions of values, only of errors. So the document is read once more by a
 /// reader that walks to the value and refuses it.
-fn locate(text: &str, way: &[At]) -> Option<Position> {
+pub(crate) fn locate(text: &str, way: &[At]) -> Option<Position> {
     let refusal = Walk(way).deserialize(serde_yaml::Deserializer::from_str(text)).err()?;
     position_of(&refusal)
 }

@@ -26,6 +26,8 @@ pub struct Num {
     pub x: BigInt,
     pub neg: bool,
     pub e: i32,
+    /// The same, if operands that are zero have the exponent −126.
+    pub as_fp32: i32,
     pub open: bool,
 }
 
@@ -38,7 +40,9 @@ pub fn evaluate(model: &Model, dot_add: &DotAdd) -> Value {
     for node in &model.tree.nodes {
         let value = match node {
             Node::Accumulator => read(&model.c, dot_add.c),
-            Node::Zero => Value::Num(Num { x: BigInt::zero(), neg: false, e: NEVER, open: false }),
+            Node::Zero => {
+                Value::Num(Num { x: BigInt::zero(), neg: false, e: NEVER, as_fp32: NEVER, open: false })
+            }
             Node::Product(k) => {
                 let exact = multiply(&read(&model.a, dot_add.a[*k]), &read(&model.b, dot_add.b[*k]));
                 match (&model.product, exact) {
@@ -54,7 +58,12 @@ pub fn evaluate(model: &Model, dot_add: &DotAdd) -> Value {
             }
             Node::Scaled { child, block } => {
                 let scale = Operand::plain(model.scale.unwrap().format);
-                let scale = multiply(&read(&scale, dot_add.sa[*block]), &read(&scale, dot_add.sb[*block]));
+                let mut scale =
+                    multiply(&read(&scale, dot_add.sa[*block]), &read(&scale, dot_add.sb[*block]));
+                // A scale is no operand: one that is zero keeps its exponent.
+                if let Value::Num(scale) = &mut scale {
+                    scale.as_fp32 = scale.e;
+                }
                 match (multiply(&values[*child], &scale), &values[*child]) {
                     (Value::Num(scaled), Value::Num(child)) => Value::Num(Num { open: child.open, ..scaled }),
                     (Value::Inf { neg, .. }, Value::Inf { late, .. }) => Value::Inf { neg, late: *late },
@@ -86,7 +95,8 @@ fn read(operand: &Operand, bits: u64) -> Value {
                 InputSubnormals::FlushedToSignedZero if subnormal => (0, neg),
                 _ => (s, neg),
             };
-            Value::Num(Num { x: number(neg, s, l), neg, e, open: false })
+            let as_fp32 = if s == 0 { -126 } else { e };
+            Value::Num(Num { x: number(neg, s, l), neg, e, as_fp32, open: false })
         }
     }
 }
@@ -106,7 +116,8 @@ fn multiply(a: &Value, b: &Value) -> Value {
             let product: BigInt = &a.x * &b.x;
             let x: BigInt = &product >> super::rational::D as usize;
             assert_eq!(&x << super::rational::D as usize, product, "the denominator is large enough");
-            Value::Num(Num { x, neg: a.neg != b.neg, e: a.e + b.e, open: false })
+            let (e, as_fp32) = (a.e + b.e, a.as_fp32 + b.as_fp32);
+            Value::Num(Num { x, neg: a.neg != b.neg, e, as_fp32, open: false })
         }
     }
 }
@@ -117,13 +128,14 @@ fn rounded(x: &BigInt, neg: bool, to: &RoundTo) -> Value {
     match round(x, neg, to) {
         Rounded::Number { neg, x } => {
             let e = if x.is_zero() { spec.emin() } else { leading(&x).max(spec.emin()) };
-            Value::Num(Num { x, neg, e, open: false })
+            Value::Num(Num { x, neg, e, as_fp32: e, open: false })
         }
         Rounded::Infinite { neg } => match spec.kind {
             Kind::Ieee => Value::Inf { neg, late: false },
             Kind::Finite => {
                 let (s, l) = spec.max();
-                Value::Num(Num { x: number(neg, s, l), neg, e: l + spec.m as i32, open: false })
+                let e = l + spec.m as i32;
+                Value::Num(Num { x: number(neg, s, l), neg, e, as_fp32: e, open: false })
             }
             _ => Value::Nan { late: false },
         },
@@ -185,7 +197,7 @@ fn sum(rule: &Rule, summands: &[&Value]) -> Value {
     match &rule.normalised {
         Normalised::No { exponent } => {
             e = exponent.unwrap_or(e);
-            Value::Num(Num { x, neg, e, open: true })
+            Value::Num(Num { x, neg, e, as_fp32: e, open: true })
         }
         Normalised::To(to) => match rounded(&x, neg, to) {
             Value::Num(mut n) if n.x.is_zero() && !x.is_zero() => {
@@ -199,11 +211,12 @@ fn sum(rule: &Rule, summands: &[&Value]) -> Value {
 
 fn fused_sum(fused: &Fused, numbers: &[&Num]) -> (BigInt, i32) {
     let exponent = |n: &Num| match fused.exponents {
+        _ if n.x.is_zero() && fused.zeros == ZeroTerms::CountedAsFp32 => n.as_fp32,
         Exponents::Normalised if !n.x.is_zero() => leading(&n.x),
         _ => n.e,
     };
     let counted = numbers.iter().filter(|n| match fused.zeros {
-        ZeroTerms::Counted => true,
+        ZeroTerms::Counted | ZeroTerms::CountedAsFp32 => true,
         ZeroTerms::SumsCounted => n.open || !n.x.is_zero(),
         ZeroTerms::Ignored => !n.x.is_zero(),
     });
