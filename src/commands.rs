@@ -135,20 +135,19 @@ fn width() -> usize {
 }
 
 /// The instructions of a device whose names match a glob; all listed ones without a glob. A name without
-/// `*` and `?` can also be one that the device takes and does not list. At least one.
+/// `*` and `?` can also be one that the device takes and does not list.
 fn select(device: &dyn Device, glob: Option<&str>) -> Result<Vec<Instruction>, Failure> {
-    let instructions = device.instructions();
-    if instructions.is_empty() {
+    if device.instructions().is_empty() {
         let name = &device.identity().name;
         return Err(Failure::Usage(format!("{name} offers no instruction: it knows the arithmetic of none")));
     }
     let Some(glob) = glob else {
-        return Ok(instructions.to_vec());
+        return Ok(device.instructions().to_vec());
     };
     let pattern = glob::Pattern::new(glob)
         .map_err(|error| Failure::Usage(format!("--instruction '{glob}' is no pattern: {error}")))?;
-    let selected: Vec<Instruction> =
-        instructions.iter().filter(|i| pattern.matches(&i.name)).cloned().collect();
+    let listed = device.instructions().iter();
+    let selected: Vec<Instruction> = listed.filter(|i| pattern.matches(&i.name)).cloned().collect();
     if !selected.is_empty() {
         return Ok(selected);
     }

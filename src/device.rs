@@ -91,17 +91,6 @@ impl<D: Device + ?Sized> Device for Box<D> {
     }
 }
 
-/// The instructions of a device as the end of a sentence.
-pub fn listing<D: Device + ?Sized>(device: &D) -> String {
-    const SHOWN: usize = 20;
-    let all = device.instructions();
-    let names: Vec<&str> = all.iter().map(|i| i.name.as_str()).take(SHOWN).collect();
-    match all.len() - names.len() {
-        0 => format!("there are: {}", names.join(", ")),
-        more => format!("there are: {} and {more} more", names.join(", ")),
-    }
-}
-
 /// Runs a batch, and checks that the answer has the length that the batch calls for.
 ///
 /// # Errors
@@ -123,6 +112,17 @@ pub fn run_checked(
             problem: format!("D has {} bytes, not {expected}", answer.len()),
         },
     })
+}
+
+/// The instructions of a device as the end of a sentence.
+pub fn listing<D: Device + ?Sized>(device: &D) -> String {
+    const SHOWN: usize = 20;
+    let all = device.instructions();
+    let names: Vec<&str> = all.iter().map(|i| i.name.as_str()).take(SHOWN).collect();
+    match all.len() - names.len() {
+        0 => format!("there are: {}", names.join(", ")),
+        more => format!("there are: {} and {more} more", names.join(", ")),
+    }
 }
 
 /// Who a device is.

@@ -1,10 +1,15 @@
-//! Names survive the sheet: what is written as YAML and read again is still the algorithm it was.
+//! Names of algorithms in sheets.
 
 #[path = "../model/tests/published/mod.rs"]
 mod published;
 
-use mmaprobe::model::Model;
+use mmaprobe::characterize::{Named as NamedProgress, characterize};
+use mmaprobe::device::simulated::Simulated;
+use mmaprobe::device::{Device, Identity, Instruction, Provenance};
+use mmaprobe::inference::{Options, Progress, Silent};
 use mmaprobe::model::naming::{Named, name};
+use mmaprobe::model::tree::Node;
+use mmaprobe::model::{Model, format};
 use mmaprobe::sheet::Arithmetic;
 
 #[test]
@@ -17,4 +22,64 @@ fn names_survive_yaml() {
         assert_eq!(name(&read), Named::Published(algorithm), "{written}");
         assert_eq!(name(&read.canonical()), Named::Published(algorithm), "{written}");
     }
+}
+
+/// Progress that nobody sees.
+struct Unseen;
+
+impl NamedProgress for Unseen {
+    fn named(&self, _: &str) -> Box<dyn Progress + '_> {
+        Box::new(Silent)
+    }
+}
+
+/// The sheet's algorithm and notes for a device that computes these models.
+fn characterized(models: Vec<Model>) -> Vec<(String, Vec<String>)> {
+    let instruction = |(index, model): (usize, Model)| {
+        let Model { k, a, b, c, scale, d, .. } = &model;
+        let (a, b, c, d) = (a.format, b.format, c.format, *d);
+        let name = format!("instruction {index}");
+        (Instruction { name, m: 2, n: 2, k: *k, a, b, c, d, scale: *scale, mode_of: None }, model)
+    };
+    let identity = Identity {
+        name: "simulated".into(),
+        description: "a device that computes models".into(),
+        properties: vec![],
+        absent: vec![],
+        provenance: Provenance::Simulated,
+    };
+    let device = Simulated::new(identity, models.into_iter().enumerate().map(instruction).collect()).unwrap();
+    let options = Options { validate: 20_000, seed: 1 };
+    let sheet = characterize(&device, device.instructions(), &options, None, &Unseen).unwrap();
+    sheet.instructions.into_iter().map(|entry| (entry.algorithm, entry.notes)).collect()
+}
+
+/// Those algorithms that are found in a second or two each.
+#[test]
+fn characterisation_names_what_it_finds() {
+    let quick = ["SFMA", "FDA(F=23)", "CoFDA(F=24, chain=4)", "FDRDA(F=24, F_dot=31, F_c=24)"];
+    let (mut models, mut expected) = (vec![], vec![]);
+    for (algorithm, types, name) in published::published() {
+        if quick.contains(&name) {
+            models.push(algorithm.model(&types).unwrap());
+            expected.push(name);
+        }
+    }
+    let found = characterized(models);
+    assert_eq!(found.iter().map(|(algorithm, _)| algorithm.as_str()).collect::<Vec<_>>(), expected);
+}
+
+#[test]
+fn what_has_no_name_is_noted_in_words() {
+    let mut model = Model::chain_of_fma(format::FP32, format::FP32, 2);
+    for node in &mut model.tree.nodes {
+        if let Node::Product(k) = node {
+            *k = 1 - *k;
+        }
+    }
+    let found = characterized(vec![model]);
+    let (algorithm, notes) = &found[0];
+    assert_eq!(algorithm, "unnamed");
+    let sentence = "Like SFMA, but products are added in the order p1; then p0.";
+    assert!(notes.iter().any(|note| note == sentence), "{notes:?}");
 }

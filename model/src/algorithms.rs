@@ -85,6 +85,9 @@ pub enum Output {
 }
 
 impl Output {
+    /// Every output.
+    pub const ALL: [Output; 4] = [Output::Rz23, Output::Rz13, Output::Rne10, Output::Rne23];
+
     /// The rounding. A magnitude that the format cannot hold becomes infinity, even where smaller ones
     /// are truncated.
     pub const fn round_to(self) -> RoundTo {

@@ -332,6 +332,12 @@ fn formed(model: &Model) -> Product {
         }
         Product::Rounded(mut round) => {
             overflow_of_nearest(&mut round);
+            // A product of so few bits is a subnormal number, or not, before rounding as after.
+            if let Subnormals::Flushed { tiny, .. } = &mut round.subnormals
+                && model.a.format.fraction_bits + model.b.format.fraction_bits + 2 <= round.fraction_bits
+            {
+                *tiny = Tininess::Delivered;
+            }
             Product::Rounded(round)
         }
         product => product,
@@ -368,7 +374,9 @@ fn without_idle_ends(model: &Model, added: &Kept, children: &[Tree], round: &mut
                     matches!(sum.normalised, Normalised::To(to) if to.format.min_quantum() >= finest)
                 }
             };
-            if let Subnormals::Flushed { tiny, .. } = &mut round.subnormals
+            if never_subnormal(model, round) {
+                round.subnormals = Subnormals::Kept;
+            } else if let Subnormals::Flushed { tiny, .. } = &mut round.subnormals
                 && children.iter().all(on_grid)
             {
                 *tiny = Tininess::Delivered;
@@ -488,6 +496,16 @@ fn output(sum: &Sum) -> Output {
         (other.fraction_bits, other.rounding) == (round.fraction_bits, round.rounding)
     };
     of_format().find(same).or_else(|| of_format().next()).unwrap_or(Output::Rz23)
+}
+
+/// Whether correctly rounded sums of these products and c are never subnormal: c is not, products are
+/// multiples of 2^q, and a sum of both, unless it is zero, is no smaller than 2^(q − 1 − fraction bits).
+fn never_subnormal(model: &Model, round: &RoundTo) -> bool {
+    model.tree.rules.iter().all(|rule| rule.added == Added::Exact)
+        && model.scale.is_none()
+        && model.c.subnormals != InputSubnormals::Kept
+        && model.c.format == round.format
+        && finest_product(model) - 1 - round.format.fraction_bits as i32 >= round.format.min_exponent()
 }
 
 fn same_shape(found: &Tree, expected: &Tree) -> bool {

@@ -86,6 +86,13 @@ fn parameters_that_cannot_matter_are_no_part_of_a_name() {
         let subnormals = Subnormals::Flushed { tiny: Tininess::BeforeRounding, sign_kept: true };
         model.tree.rules[0].round_to().unwrap().subnormals = subnormals;
     });
+    check(Algorithm::Gps { group: 4, flushed: true }, format::FP16, 8, &|model| {
+        model.tree.rules[0].round_to().unwrap().subnormals = Subnormals::Kept;
+    });
+    check(Algorithm::Gps { group: 2, flushed: true }, format::BF16, 8, &|model| {
+        let Product::Rounded(round) = &mut model.product else { panic!("rounded products") };
+        round.subnormals = Subnormals::Flushed { tiny: Tininess::AfterRounding, sign_kept: true };
+    });
     // To nearest, IEEE 754 overflows to infinity.
     check(Algorithm::Sfma, FP32, 2, &|model| {
         model.tree.rules[0].round_to().unwrap().overflow = Overflow::ByRounding;

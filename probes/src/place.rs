@@ -76,6 +76,13 @@ pub fn zeros(signature: &Signature) -> DotAdd {
     }
 }
 
+/// A question in which every product is −0·+0 and c is −0; `None` if A or C has no negative zero.
+pub fn negative_zeros(signature: &Signature) -> Option<DotAdd> {
+    let minus = Dyadic { negative: true, significand: 0, exponent: 0 };
+    let a = vec![exactly(&signature.a, minus)?; signature.k];
+    Some(DotAdd { a, c: exactly(&signature.c, minus)?, ..zeros(signature) })
+}
+
 /// Gives a summand a value. Returns whether the formats can hold it; if not, nothing changes.
 ///
 /// The significand goes to A, or to B where only B holds it; the exponent is split so that both

@@ -7,7 +7,7 @@
 use mmaprobe_model::Format;
 
 use crate::place::{self, Dyadic};
-use crate::question::{Probe, Signature, Summand};
+use crate::question::{DotAdd, Probe, Signature, Summand};
 
 const SOURCE: &str = "MMA-Sim paper, section III.F; Fasi et al. 2021, support for subnormal numbers";
 
@@ -45,6 +45,7 @@ fn factors(signature: &Signature) -> Probe {
                         (question.a[k], question.b[k]) =
                             if is_a { (subnormal, factor) } else { (factor, subnormal) };
                         dot_adds.push(question.clone());
+                        dot_adds.extend(beside_negative_zeros(signature, &question, k));
                         if place::set(
                             &mut question,
                             signature,
@@ -75,6 +76,9 @@ fn accumulator(signature: &Signature) -> Probe {
             for negative in [false, true] {
                 let value = Dyadic { negative, ..value };
                 dot_adds.extend(place::question(signature, &[(Summand::C, value)]));
+                if let Some(zeros) = place::negative_zeros(signature) {
+                    dot_adds.extend(place::exactly(c, value).map(|c| DotAdd { c, ..zeros }));
+                }
                 for k in representatives(signature) {
                     for above in 0..3 {
                         for partner_negative in [false, true] {
@@ -115,6 +119,7 @@ fn products(signature: &Signature) -> Probe {
                         continue;
                     };
                     dot_adds.push(question.clone());
+                    dot_adds.extend(beside_negative_zeros(signature, &question, k));
                     let lifted = Dyadic { negative: below % 2 == 0, ..Dyadic::power(smallest) };
                     if place::set(&mut question, signature, Summand::C, lifted) {
                         dot_adds.push(question);
@@ -215,6 +220,14 @@ fn floor(signature: &Signature) -> Probe {
         source: "facts/catalog.yaml, open question: a floor under e_max",
         dot_adds,
     }
+}
+
+/// The same product with −0 on every other summand: only there does the sign of a zero that it may
+/// have become show.
+fn beside_negative_zeros(signature: &Signature, question: &DotAdd, k: usize) -> Option<DotAdd> {
+    let mut beside = place::negative_zeros(signature)?;
+    (beside.a[k], beside.b[k]) = (question.a[k], question.b[k]);
+    Some(beside)
 }
 
 /// A few products that stand for all: the first, the second, the middle and the last.
