@@ -10,7 +10,7 @@ use crate::catalog::arithmetic::{Checked, Stated};
 /// recordings agree.
 pub fn markdown(catalog: &Catalog) -> String {
     let mut text = String::from(
-        "| architecture | `sim:` | ISA targets | instructions | algorithms | agree with recordings | disputed |\n\
+        "| architecture | `sim:` | ISA targets | instructions | algorithms | in families with agreeing recordings | disputed |\n\
          |---|---|---|--:|---|--:|--:|\n",
     );
     let [mut instructions, mut recordings, mut disputes] = [0; 3];

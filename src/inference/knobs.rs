@@ -364,6 +364,7 @@ fn turn_addition(
         (ZeroTerms::Ignored, "have none"),
         (ZeroTerms::SumsCounted, "have one if they are sums"),
         (ZeroTerms::Counted, "have one"),
+        (ZeroTerms::CountedAsFp32, "have one, a zero operand fp32's smallest"),
     ] {
         push("exponents of zeros", choice.to_string(), with(Added::Fused(Fused { zeros, ..fused.clone() })));
     }
