@@ -13,6 +13,7 @@ pub mod precision;
 pub mod question;
 pub mod random;
 pub mod rounding;
+pub mod sparse;
 pub mod subnormals;
 pub mod zeros;
 

@@ -393,6 +393,13 @@ fn turn_rounding(
     for fraction_bits in 0..=round.format.fraction_bits {
         push("fraction bits of the result", format!("{fraction_bits}"), RoundTo { fraction_bits, ..round });
     }
+    // Both at once: fewer bits look like an aligned sum as long as the rounding is wrong.
+    for rounding in Rounding::ALL {
+        for fraction_bits in 0..round.format.fraction_bits {
+            let choice = format!("{rounding} to {fraction_bits} bits");
+            push("rounding and bits of the result", choice, RoundTo { rounding, fraction_bits, ..round });
+        }
+    }
     if !shape.is_root {
         let mut formats =
             vec![signature.d, signature.c, format::FP64, format::FP32, format::FP16, format::BF16];

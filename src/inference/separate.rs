@@ -9,7 +9,7 @@ use std::collections::HashSet;
 use mmaprobe_model::tree::NanRule;
 use mmaprobe_model::{Executor, Model};
 use mmaprobe_probes::random::{self, Distribution};
-use mmaprobe_probes::{DotAdd, Probe, Signature};
+use mmaprobe_probes::{DotAdd, Probe, Signature, sparse};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::SeedableRng;
 use rayon::prelude::*;
@@ -42,8 +42,10 @@ pub enum Separation {
     Contradicted,
 }
 
-/// Inputs tried on each candidate in a round.
-const POOL: usize = 3000;
+/// Inputs with few summands that each candidate is tried on in a round.
+const SPARSE: usize = 6000;
+/// Inputs from the random distributions that each candidate is tried on in a round.
+const DENSE: usize = 3000;
 /// Inputs asked for each candidate in a round.
 const ASKED_EACH: usize = 2;
 /// Rounds of asking; the last one finds nothing more to ask.
@@ -111,11 +113,14 @@ fn neighbours(evidence: &Evidence, model: &Model) -> Vec<Turned> {
         .collect()
 }
 
+/// Inputs to try: with few summands, and from every distribution.
 fn pool(signature: &Signature, seed: u64) -> Vec<DotAdd> {
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
-    (0..POOL)
-        .map(|index| random::dot_add(Distribution::ALL[index % Distribution::ALL.len()], signature, &mut rng))
-        .collect()
+    let sparse: Vec<DotAdd> = (0..SPARSE).map(|_| sparse::dot_add(signature, &mut rng)).collect();
+    let dense = (0..DENSE).map(|index| {
+        random::dot_add(Distribution::ALL[index % Distribution::ALL.len()], signature, &mut rng)
+    });
+    sparse.into_iter().chain(dense).collect()
 }
 
 fn answers(model: &Model, questions: &[DotAdd]) -> Vec<u64> {

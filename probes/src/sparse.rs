@@ -1,0 +1,105 @@
+//! Random questions with few summands: where the width and the exponents of narrow sums show.
+//!
+//! Dense random inputs hide what a corner of the arithmetic does. Here one to four products and
+//! sometimes c have significands of one or two bits, all ones, or random ones, at a chosen distance
+//! below a common exponent, at either end of the range or in its middle; factors are subnormal or zero
+//! now and then.
+
+use mmaprobe_model::{Decoded, Format};
+use rand_core::Rng;
+
+use crate::place;
+use crate::question::{DotAdd, Signature};
+
+/// A random question with few summands. Block scales are 1.
+pub fn dot_add(signature: &Signature, rng: &mut (impl Rng + ?Sized)) -> DotAdd {
+    let Signature { a, b, c, d, .. } = signature;
+    let mut question = place::zeros(signature);
+    let low = d.min_exponent().max(a.min_quantum() + b.min_quantum()) - 4;
+    let high = d.max_exponent().min(a.max_exponent() + b.max_exponent());
+    let top = match below(3, rng) {
+        0 => low + below(12, rng) as i32,
+        1 => (low + below((high - low).max(1) as u64, rng) as i32).min(high),
+        _ => below(4, rng) as i32 - 2,
+    };
+    // Twice the bits of d: past any F that can matter beside them.
+    let depth = 2 * (u64::from(d.fraction_bits) + 4);
+    let distance = |rng: &mut _| if below(2, rng) == 0 { 0 } else { below(depth, rng) as i32 };
+    for _ in 0..1 + below(4, rng) {
+        let k = below(signature.k as u64, rng) as usize;
+        let exponent = top - distance(rng);
+        let of_a = exponent.div_euclid(2) + below(9, rng) as i32 - 4;
+        let of_a = of_a.clamp(a.min_quantum(), a.max_exponent());
+        question.a[k] = number(a, of_a, rng);
+        question.b[k] = number(b, exponent - of_a, rng);
+        let zeros = place::zeros(signature);
+        match below(12, rng) {
+            0 => question.a[k] = zeros.a[k],
+            1 => question.b[k] = zeros.b[k],
+            _ => {}
+        }
+    }
+    if below(2, rng) == 0 {
+        question.c = number(c, top - distance(rng), rng);
+    }
+    question
+}
+
+/// A number near 2^`exponent`, as far as the format reaches.
+fn number(format: &Format, exponent: i32, rng: &mut (impl Rng + ?Sized)) -> u64 {
+    let one = 1u64 << format.fraction_bits;
+    let mut significand = match below(4, rng) {
+        0 => one,
+        1 => one | 1 << below(u64::from(format.fraction_bits) + 1, rng),
+        2 => 2 * one - 1 - below(2, rng),
+        _ => one | rng.next_u64() & (one - 1),
+    };
+    let lowest = format.min_exponent();
+    if exponent < lowest {
+        significand = significand.checked_shr(lowest.abs_diff(exponent)).unwrap_or(0);
+    }
+    let exponent = exponent.clamp(lowest, format.max_exponent());
+    if exponent == format.max_exponent() {
+        significand = significand.min(format.max_significand());
+    }
+    format.pack(Decoded::Finite { negative: below(2, rng) == 1 && format.signed, significand, exponent })
+}
+
+/// A random number below `n`.
+fn below(n: u64, rng: &mut (impl Rng + ?Sized)) -> u64 {
+    rng.next_u64() % n
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use mmaprobe_model::format;
+    use rand_xoshiro::Xoshiro256PlusPlus;
+    use rand_xoshiro::rand_core::SeedableRng;
+
+    #[test]
+    fn few_finite_summands_some_of_them_subnormal() {
+        for factors in Format::ALL.into_iter().filter(|format| format.signed) {
+            let signature =
+                Signature { k: 8, a: factors, b: factors, c: format::FP32, d: format::FP32, scale: None };
+            let mut rng = Xoshiro256PlusPlus::seed_from_u64(5);
+            let mut subnormal = 0;
+            for _ in 0..4000 {
+                let question = dot_add(&signature, &mut rng);
+                let mut others_than_zero = 0;
+                for &bits in &question.a {
+                    let Decoded::Finite { significand, .. } = factors.decode(bits) else {
+                        panic!("{factors}: {bits:#x} is not finite")
+                    };
+                    let is_subnormal = significand != 0 && significand >> factors.fraction_bits == 0;
+                    subnormal += u32::from(is_subnormal);
+                    others_than_zero += u32::from(significand != 0);
+                }
+                assert!(others_than_zero <= 4);
+            }
+            // Half of the smallest exponent of d is where factors meet; wider formats have no subnormals there.
+            let reaches = factors.min_exponent() > -63;
+            assert!(!reaches || subnormal > 0, "{factors}: no subnormal factor");
+        }
+    }
+}
