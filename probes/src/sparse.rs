@@ -2,8 +2,8 @@
 //!
 //! Dense random inputs hide what a corner of the arithmetic does. Here one to four products and
 //! sometimes c have significands of one or two bits, all ones, or random ones, at a chosen distance
-//! below a common exponent, at either end of the range or in its middle; factors are subnormal or zero
-//! now and then.
+//! below a common exponent, at either end of the range or in its middle; factors are subnormal now and
+//! then, or zero beside a factor of any size.
 
 use mmaprobe_model::{Decoded, Format};
 use rand_core::Rng;
@@ -32,10 +32,16 @@ pub fn dot_add(signature: &Signature, rng: &mut (impl Rng + ?Sized)) -> DotAdd {
         let of_a = of_a.clamp(a.min_quantum(), a.max_exponent());
         question.a[k] = number(a, of_a, rng);
         question.b[k] = number(b, exponent - of_a, rng);
+        // A zero factor beside one of any size: does the product have an exponent?
         let zeros = place::zeros(signature);
-        match below(12, rng) {
-            0 => question.a[k] = zeros.a[k],
-            1 => question.b[k] = zeros.b[k],
+        let any = |format: &Format, rng: &mut _| {
+            let span = format.max_exponent() - format.min_exponent() + 1;
+            let exponent = format.min_exponent() + below(span as u64, rng) as i32;
+            number(format, exponent, rng)
+        };
+        match below(8, rng) {
+            0 => (question.a[k], question.b[k]) = (zeros.a[k], any(b, rng)),
+            1 => (question.a[k], question.b[k]) = (any(a, rng), zeros.b[k]),
             _ => {}
         }
     }

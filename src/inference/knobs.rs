@@ -280,6 +280,14 @@ fn turn_rule(rule: &Rule, shape: Shape, signature: &Signature, class: Class) -> 
     turned
 }
 
+/// Which zeros have an exponent. The last two are the same in formats with fp32's exponents.
+const ZEROS: [(ZeroTerms, &str); 4] = [
+    (ZeroTerms::Ignored, "have none"),
+    (ZeroTerms::SumsCounted, "have one if they are sums"),
+    (ZeroTerms::Counted, "have one"),
+    (ZeroTerms::CountedAsFp32, "have one, a zero operand fp32's smallest"),
+];
+
 /// F of a fused sum reaches from 0 to 64 (design, "The one idea"; issue 4).
 const MOST_FRACTION_BITS: u32 = 64;
 
@@ -359,13 +367,7 @@ fn turn_addition(
             push("far summands", choice, pair(Alignment { far, ..first }, rest));
         }
     }
-    // Those that count as fp32's are the same as those that count, in formats with fp32's exponents.
-    for (zeros, choice) in [
-        (ZeroTerms::Ignored, "have none"),
-        (ZeroTerms::SumsCounted, "have one if they are sums"),
-        (ZeroTerms::Counted, "have one"),
-        (ZeroTerms::CountedAsFp32, "have one, a zero operand fp32's smallest"),
-    ] {
+    for (zeros, choice) in ZEROS {
         push("exponents of zeros", choice.to_string(), with(Added::Fused(Fused { zeros, ..fused.clone() })));
     }
     if class >= Class::Subnormal {
@@ -502,6 +504,42 @@ fn nan_words(rule: &NanRule, d: &Format) -> String {
             )
         }
     }
+}
+
+/// Models that differ from this one in several things about one aligned sum at once: F by up to two
+/// bits, the rounding at alignment, raw or normalised exponents, and which zeros count. Each alone may
+/// be contradicted where all together are not.
+pub fn turn_alignments(model: &Model) -> Vec<Turned> {
+    let mut turned = Vec::new();
+    for (rule, own) in model.tree.rules.iter().enumerate() {
+        let Added::Fused(fused) = &own.added else { continue };
+        for difference in -2i32..=2 {
+            for rounding in std::iter::once(None).chain(Rounding::ALL.map(Some)) {
+                for exponents in [Exponents::Raw, Exponents::Normalised] {
+                    for (zeros, zero_words) in ZEROS {
+                        let mut changed = Fused { exponents, zeros, ..fused.clone() };
+                        for alignment in &mut changed.alignment {
+                            let bits = alignment.fraction_bits.saturating_add_signed(difference);
+                            alignment.fraction_bits = bits.min(MOST_FRACTION_BITS);
+                            alignment.rounding = rounding.unwrap_or(alignment.rounding);
+                        }
+                        let first = changed.alignment[0];
+                        let choice = format!(
+                            "F = {}, {}, exponents {}, zeros {zero_words}",
+                            first.fraction_bits,
+                            first.rounding,
+                            if exponents == Exponents::Raw { "raw" } else { "normalised" },
+                        );
+                        let mut other = model.clone();
+                        other.tree.rules[rule].added = Added::Fused(changed);
+                        let knob = Knob { what: "alignment as a whole".to_string(), rule: Some(rule) };
+                        turned.push(Turned { knob, choice, model: other });
+                    }
+                }
+            }
+        }
+    }
+    turned
 }
 
 /// Models in which some of the sums that share a rule have one of their own, equal to it: the root,

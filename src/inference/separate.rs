@@ -74,6 +74,17 @@ pub fn separate(
             })
             .collect();
         checked = evidence.answers.len();
+        if round == 0 {
+            // What several changes together make, and a single one too, is told as the single one.
+            let mut models: Vec<Model> = Vec::new();
+            candidates.retain(|candidate| {
+                let is_new = !models.contains(&candidate.model);
+                if is_new {
+                    models.push(candidate.model.clone());
+                }
+                is_new
+            });
+        }
         let pool = pool(&signature, seed.wrapping_add(round));
         tried += pool.len() as u64;
         let expected = answers(model, &pool);
@@ -104,11 +115,13 @@ pub fn separate(
     unreachable!("the last round returns")
 }
 
-/// Choices other than the model's own, each once.
+/// Choices other than the model's own, each once: every single change, and those of an alignment that
+/// only several changes together make possible.
 fn neighbours(evidence: &Evidence, model: &Model) -> Vec<Turned> {
     let mut seen = HashSet::new();
     knobs::turn_all(model, evidence.signature(), Class::Nan, evidence)
         .into_iter()
+        .chain(knobs::turn_alignments(model))
         .filter(|turned| turned.model != *model && seen.insert((turned.knob.clone(), turned.choice.clone())))
         .collect()
 }
