@@ -359,11 +359,15 @@ fn equivalents(inseparable: &[Inseparable], tried: u64, names: &[String]) -> Vec
 
 fn validation(plan: &Plan, outcome: &Outcome) -> schema::Validation {
     let mismatches = u64::from(outcome.mismatch.is_some());
-    // The rule of three: with no failure in n independent trials, the rate is below 3/n at 95 %.
-    let bound = if mismatches == 0 && outcome.dot_adds > 0 {
+    // The rule of three: with no failure in n independent trials, the rate is below 3/n at 95 %. The
+    // elements of a set share rows and columns; only whole sets are independent.
+    let elements = outcome.dot_adds.checked_div(outcome.sets).unwrap_or(1);
+    let bound = if mismatches == 0 && outcome.sets > 0 {
+        let trial = if elements == 1 { "inputs" } else { "matrix sets" };
+        let nans = if plan.nans == Nans::AsOne { ", all NaNs taken as one" } else { "" };
         format!(
-            "Fewer than {:.1e} of inputs drawn like these differ, with 95 % confidence.",
-            3.0 / outcome.dot_adds as f64
+            "Fewer than {:.1e} of {trial} drawn like these differ, with 95 % confidence{nans}.",
+            3.0 / outcome.sets as f64
         )
     } else {
         "None: the comparison stopped at the first mismatch.".to_string()
@@ -374,9 +378,9 @@ fn validation(plan: &Plan, outcome: &Outcome) -> schema::Validation {
         distributions: outcome
             .per_distribution
             .iter()
-            .map(|(distribution, dot_adds)| schema::Distribution {
+            .map(|(distribution, sets)| schema::Distribution {
                 name: distribution.name().to_string(),
-                dot_adds: *dot_adds,
+                dot_adds: sets * elements,
             })
             .collect(),
         mismatches,

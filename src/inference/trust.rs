@@ -45,6 +45,8 @@ pub struct Spent {
 
 /// Elements in each batch of the check, at least: more than any vector has lanes.
 const ELEMENTS: usize = 67;
+/// Elements of the largest batch of the check: no less than validation asks for at once.
+const LARGE: usize = 4200;
 /// Problems in each batch of the check, at least: one from each distribution.
 const FEWEST_PROBLEMS: usize = Distribution::ALL.len();
 
@@ -128,6 +130,13 @@ pub fn check(
         if let Some(distrust) = verdict(found, "a problem in a batch and alone") {
             return Ok((Some(distrust), spent));
         }
+    }
+    // The same problems at the head of a batch as large as those to come.
+    let count = LARGE.div_ceil(elements).max(problems);
+    let many: Vec<DotAdd> = questions.iter().cycle().take(count).cloned().collect();
+    let large = run(&batch::broadcast(instruction, &many))?;
+    if let Some(distrust) = verdict(changed(&|p, i| at(&large, p, i)), "a small batch and a large one") {
+        return Ok((Some(distrust), spent));
     }
     // One question at every position of a batch.
     for question in questions.iter().skip(1).take(2) {
