@@ -5,11 +5,14 @@
 //! [separate] what remains; validate on fresh random inputs. The engine knows a device through
 //! [`Device::run`] alone.
 
+pub mod directed;
 pub mod evidence;
 pub mod fit;
 pub mod knobs;
 pub mod order;
+pub mod search;
 pub mod separate;
+pub mod simplicity;
 pub mod statements;
 pub mod structure;
 pub mod trust;
@@ -27,6 +30,7 @@ use crate::validation::{self, Mismatch, Nans, Outcome, Plan, ValidationError};
 use evidence::{Answered, Class, Evidence};
 use fit::Fitted;
 use knobs::{Knob, Turned};
+use search::Search;
 use separate::{Inseparable, Separation};
 use statements::Statement;
 use structure::Structure;
@@ -169,14 +173,14 @@ pub fn characterize_with(
             let start = |&s| (s, structure::start(evidence.signature(), &order.skeleton, s));
             structures.iter().map(start).collect()
         };
-        let mut candidates = look(evidence, fitted.take(), &starts, &mut rivals);
+        let candidates = look(evidence, fitted.take(), &starts, &mut rivals);
         if candidates[0].contradicted > 0
             && let Some(distrust) = asked_again(evidence)?
         {
             finding.conclusion = Conclusion::Distrusted(distrust);
             return Ok(finished(finding, evidence));
         }
-        let mut found = search(evidence, &mut candidates);
+        let mut found = search(evidence, candidates);
         if found.contradicted > 0 {
             finding.conclusion = Conclusion::Unexplained(smallest_contradiction(&found.model, evidence));
             return Ok(finished(finding, evidence));
@@ -335,7 +339,7 @@ fn look(
     rivals: &mut Vec<Turned>,
 ) -> Vec<Fitted> {
     if let Some(known) = known {
-        let improved = fit::settle_nans(evidence, fit::improve(evidence, known, Class::Nan, true));
+        let improved = fit::settle_nans(evidence, fit::improve(evidence, known, Class::Nan));
         if improved.contradicted == 0 {
             return vec![improved];
         }
@@ -346,7 +350,7 @@ fn look(
     let mut starts = starts().into_iter();
     for (_, model) in starts.by_ref() {
         let start = Fitted { model, contradicted: usize::MAX };
-        looked.push(improve_by_class(evidence, start, false));
+        looked.push(improve_by_class(evidence, start));
         if looked.last().is_some_and(|fitted| fitted.contradicted == 0) {
             break;
         }
@@ -364,22 +368,19 @@ fn look(
     looked
 }
 
-/// Structures that are searched thoroughly.
-const SEARCHED: usize = 4;
+/// Structures that the wide search starts from.
+const SEARCHED: usize = 6;
 
-/// The model that the fewest answers contradict, best none; thorough where a quick look was not enough.
-fn search(evidence: &Evidence, candidates: &mut Vec<Fitted>) -> Fitted {
-    let mut best = candidates[0].clone();
-    for fitted in candidates.drain(..).take(SEARCHED) {
-        if best.contradicted == 0 {
-            break;
-        }
-        let found = improve_by_class(evidence, fitted, true);
-        if found.contradicted < best.contradicted {
-            best = found;
-        }
+/// The model that the fewest answers contradict, best none: found by the wide search where a quick look
+/// was not enough.
+fn search(evidence: &Evidence, mut candidates: Vec<Fitted>) -> Fitted {
+    if candidates[0].contradicted == 0 {
+        return candidates.swap_remove(0);
     }
-    best
+    candidates.truncate(SEARCHED);
+    let starts = candidates.into_iter().map(|fitted| fitted.model).collect();
+    let mut found = Search::new(evidence).run(starts);
+    fit::settle_nans(evidence, found.swap_remove(0))
 }
 
 /// Asks everything once more, and once more in reverse and so at other places: what no model explains
@@ -406,9 +407,9 @@ fn asked_again(evidence: &mut Evidence) -> Result<Option<Distrust>, DeviceError>
 }
 
 /// Settles one class of answers after the other.
-fn improve_by_class(evidence: &Evidence, mut fitted: Fitted, thorough: bool) -> Fitted {
+fn improve_by_class(evidence: &Evidence, mut fitted: Fitted) -> Fitted {
     for class in Class::ALL {
-        fitted = fit::improve(evidence, fitted, class, thorough);
+        fitted = fit::improve(evidence, fitted, class);
     }
     fit::settle_nans(evidence, fitted)
 }

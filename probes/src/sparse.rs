@@ -51,8 +51,9 @@ pub fn dot_add(signature: &Signature, rng: &mut (impl Rng + ?Sized)) -> DotAdd {
     question
 }
 
-/// A number near 2^`exponent`, as far as the format reaches.
-fn number(format: &Format, exponent: i32, rng: &mut (impl Rng + ?Sized)) -> u64 {
+/// A random number near ±2^`exponent`, as far as the format reaches: a power of two, with a second bit,
+/// all ones, or any significand.
+pub fn number(format: &Format, exponent: i32, rng: &mut (impl Rng + ?Sized)) -> u64 {
     let one = 1u64 << format.fraction_bits;
     let mut significand = match below(4, rng) {
         0 => one,

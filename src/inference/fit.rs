@@ -1,15 +1,15 @@
 //! The search for a model that explains every answer.
 //!
 //! From a structure with guessed rules, knobs are turned one at a time toward fewer contradicted
-//! answers, class by class: plain numbers first, NaNs last. Where single turns no longer help, sums
-//! get rules of their own and pairs of knobs are turned together.
+//! answers, class by class: plain numbers first, NaNs last. Where single turns no longer help, the
+//! [wide search](super::search) takes over.
 
 use mmaprobe_model::tree::NanRule;
 use mmaprobe_model::{Decoded, Executor, Format, Model};
 use rayon::prelude::*;
 
 use super::evidence::{Answered, Class, Evidence};
-use super::knobs::{self, Turned};
+use super::{knobs, simplicity};
 
 /// A model and how many answers contradict it.
 #[derive(Clone, Debug)]
@@ -24,8 +24,12 @@ pub struct Fitted {
 pub fn explains(executor: &mut Executor, answered: &Answered) -> bool {
     let q = &answered.question;
     let d = executor.dot_add(&q.a, &q.b, q.c, &q.sa, &q.sb);
-    d == answered.answer
-        || executor.model().nan == NanRule::Unknown && both_nan(&executor.model().d, d, answered.answer)
+    !differ(executor.model(), d, answered.answer)
+}
+
+/// Whether two answers differ as far as a model can tell: where its NaN rule is unknown, all NaNs are one.
+pub fn differ(model: &Model, x: u64, y: u64) -> bool {
+    x != y && !(model.nan == NanRule::Unknown && both_nan(&model.d, x, y))
 }
 
 /// Whether two bit patterns are both NaN.
@@ -50,14 +54,13 @@ pub fn contradicted<'a>(model: &Model, answers: impl Iterator<Item = &'a Answere
     count
 }
 
-/// The answers of classes up to this one, hardest first: those that contradicted the latest model
-/// are likely to contradict its neighbours, and a count can stop early.
+/// The answers of classes up to this one.
 fn relevant<'e>(evidence: &'e Evidence, class: Class) -> Vec<&'e Answered> {
     evidence.answers.iter().filter(|answered| answered.class <= class).collect()
 }
 
 /// Improves a model on the answers of classes up to `class`. Deterministic for any number of threads.
-pub fn improve(evidence: &Evidence, start: Fitted, class: Class, thorough: bool) -> Fitted {
+pub fn improve(evidence: &Evidence, start: Fitted, class: Class) -> Fitted {
     let mut answers = relevant(evidence, class);
     let mut best =
         Fitted { contradicted: contradicted(&start.model, answers.iter().copied(), usize::MAX), ..start };
@@ -66,22 +69,10 @@ pub fn improve(evidence: &Evidence, start: Fitted, class: Class, thorough: bool)
             return best;
         }
         front_load(&best.model, &mut answers);
-        if let Some(better) = turn_once(evidence, &best, class, &answers, thorough) {
-            best = better;
-            continue;
+        match turn_once(evidence, &best, class, &answers) {
+            Some(better) => best = better,
+            None => return best,
         }
-        if !thorough {
-            return best;
-        }
-        if let Some(better) = split_and_turn(evidence, &best, class, &answers) {
-            best = better;
-            continue;
-        }
-        if let Some(better) = turn_twice(evidence, &best, class, &answers) {
-            best = better;
-            continue;
-        }
-        return best;
     }
 }
 
@@ -101,8 +92,9 @@ pub fn settle_nans(evidence: &Evidence, fitted: Fitted) -> Fitted {
     }
 }
 
-/// Puts the answers that contradict the model in front, keeping their order otherwise.
-fn front_load(model: &Model, answers: &mut Vec<&Answered>) {
+/// Puts the answers that contradict the model in front, keeping their order otherwise: they are likely
+/// to contradict its neighbours, and a count can stop early.
+pub fn front_load(model: &Model, answers: &mut Vec<&Answered>) {
     let Ok(mut executor) = Executor::new(model) else { return };
     // A stable sort: false comes before true.
     answers.sort_by_cached_key(|answered| explains(&mut executor, answered));
@@ -113,11 +105,10 @@ const SAMPLED: usize = 700;
 /// Candidates that the sample lets through to all answers.
 const PROMISING: usize = 8;
 
-/// The best of these candidates, if it is better than `best`; the first among equals.
+/// The best of these candidates, if it is better than `best`; among equals the simplest, then the first.
 ///
-/// Candidates are tried on a sample first; if none of the most promising is better on all answers,
-/// and the search is thorough, every candidate is tried on all.
-fn best_of(candidates: Vec<Model>, best: &Fitted, answers: &[&Answered], thorough: bool) -> Option<Fitted> {
+/// Candidates are tried on a sample first, the most promising ones then on all answers.
+fn best_of(candidates: Vec<Model>, best: &Fitted, answers: &[&Answered]) -> Option<Fitted> {
     if answers.len() > 4 * SAMPLED {
         // The answers that contradict the model stand in front.
         let wrong = best.contradicted.min(SAMPLED);
@@ -127,20 +118,17 @@ fn best_of(candidates: Vec<Model>, best: &Fitted, answers: &[&Answered], thoroug
             .chain(answers[best.contradicted..].iter().step_by(step))
             .copied()
             .collect();
-        let mut tried: Vec<(usize, usize)> = candidates
+        let mut tried: Vec<(usize, u32, usize)> = candidates
             .par_iter()
             .map(|model| contradicted(model, sample.iter().copied(), wrong))
             .enumerate()
             .filter(|(_, count)| *count < wrong)
-            .map(|(index, count)| (count, index))
+            .map(|(index, count)| (count, simplicity::exceptions(&candidates[index]), index))
             .collect();
         tried.sort_unstable();
         tried.truncate(PROMISING);
-        let promising = tried.iter().map(|&(_, index)| candidates[index].clone()).collect();
-        let better = best_of_all(promising, best, answers);
-        if better.is_some() || !thorough {
-            return better;
-        }
+        let promising = tried.iter().map(|&(_, _, index)| candidates[index].clone()).collect();
+        return best_of_all(promising, best, answers);
     }
     best_of_all(candidates, best, answers)
 }
@@ -154,7 +142,7 @@ fn best_of_all(candidates: Vec<Model>, best: &Fitted, answers: &[&Answered]) -> 
         })
         .enumerate()
         .filter(|(_, fitted)| fitted.contradicted < best.contradicted)
-        .min_by_key(|(index, fitted)| (fitted.contradicted, *index))
+        .min_by_key(|(index, fitted)| (fitted.contradicted, simplicity::exceptions(&fitted.model), *index))
         .map(|(_, fitted)| fitted)
 }
 
@@ -164,37 +152,7 @@ fn turn_once(
     best: &Fitted,
     class: Class,
     answers: &[&Answered],
-    thorough: bool,
 ) -> Option<Fitted> {
     let turned = knobs::turn_all(&best.model, evidence.signature(), class, evidence);
-    best_of(turned.into_iter().map(|turned| turned.model).collect(), best, answers, thorough)
-}
-
-/// Gives some sums a rule of their own and turns one of its knobs.
-fn split_and_turn(evidence: &Evidence, best: &Fitted, class: Class, answers: &[&Answered]) -> Option<Fitted> {
-    let mut candidates = Vec::new();
-    for model in knobs::split(&best.model) {
-        let turned = knobs::turn_all(&model, evidence.signature(), class, evidence);
-        candidates.extend(turned.into_iter().map(|turned| turned.model));
-    }
-    best_of(candidates, best, answers, false)
-}
-
-/// Turns two knobs at once: the few best choices of each knob, against every other knob.
-fn turn_twice(evidence: &Evidence, best: &Fitted, class: Class, answers: &[&Answered]) -> Option<Fitted> {
-    // What one turn makes worse, a second may make good: the first turns that cost least.
-    let limit = best.contradicted + best.contradicted / 2 + 20;
-    let turned = knobs::turn_all(&best.model, evidence.signature(), class, evidence);
-    let mut first: Vec<(usize, usize, Turned)> = turned
-        .into_par_iter()
-        .enumerate()
-        .map(|(index, turned)| (contradicted(&turned.model, answers.iter().copied(), limit), index, turned))
-        .filter(|(count, _, turned)| *count < limit && turned.model != best.model)
-        .collect();
-    first.sort_by_key(|(count, index, _)| (*count, *index));
-    first.truncate(24);
-    first.into_iter().find_map(|(_, _, turned)| {
-        let second = knobs::turn_all(&turned.model, evidence.signature(), class, evidence);
-        best_of(second.into_iter().map(|turned| turned.model).collect(), best, answers, false)
-    })
+    best_of(turned.into_iter().map(|turned| turned.model).collect(), best, answers)
 }

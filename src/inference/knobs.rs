@@ -6,7 +6,7 @@
 use mmaprobe_model::Rounding;
 use mmaprobe_model::format::{self, Decoded, Format, Overflow, RoundTo, Specials, Subnormals, Tininess};
 use mmaprobe_model::tree::{
-    Added, Alignment, Exponents, Far, Fused, InputSubnormals, Model, NanRule, NanSource, Node, Normalised,
+    Added, Alignment, Carry, Exponents, Far, Fused, InputSubnormals, Model, NanRule, NanSource, Node, Normalised,
     Product, Propagation, Rule, RuleId, ZeroSigns, ZeroTerms,
 };
 use mmaprobe_probes::Signature;
@@ -69,8 +69,8 @@ pub fn turn_all(model: &Model, signature: &Signature, class: Class, evidence: &E
             global("a subnormal c", input_words(c).to_string(), &|m| m.c.subnormals = c);
         }
     }
-    for product in products(signature, class) {
-        global("products", product_words(&product), &|m| m.product = product);
+    for (knob, product) in products(model.product, signature, class) {
+        global(knob, product_words(&product), &|m| m.product = product);
     }
     if class >= Class::Nan {
         // A rule that is not known contradicts nothing: it is no choice beside one that is.
@@ -166,28 +166,51 @@ fn overflow_words(overflow: Overflow) -> &'static str {
     }
 }
 
-/// Ways to form products.
-fn products(signature: &Signature, class: Class) -> Vec<Product> {
-    let mut all = vec![Product::Exact];
-    let mut formats = vec![format::FP32, signature.d, signature.c];
-    if signature.a.fraction_bits > 23 {
-        formats = vec![signature.d];
-    }
-    formats.dedup();
+/// Ways to form products: exactly; rounded to nearest in each format that products do not always fit;
+/// and, where they are rounded now, with one thing about it changed.
+fn products(current: Product, signature: &Signature, class: Class) -> Vec<(&'static str, Product)> {
+    let mut all = vec![("products", Product::Exact)];
+    let mut formats = vec![signature.d, signature.c, format::FP64, format::FP32, format::FP16, format::BF16];
     formats.retain(|format| !holds_every_product(format, signature));
-    for format in formats {
-        let nearest = RoundTo::nearest_even(format);
-        let subnormals = if class >= Class::Subnormal { all_subnormals() } else { vec![Subnormals::Kept] };
-        for subnormals in subnormals {
-            all.push(Product::Rounded(RoundTo { subnormals, ..nearest }));
+    for (index, &format) in formats.iter().enumerate() {
+        if formats[..index].contains(&format) {
+            continue;
         }
-        for rounding in [Rounding::TowardZero, Rounding::Down, Rounding::Up, Rounding::NearestTiesAway] {
-            all.push(Product::Rounded(RoundTo { rounding, ..nearest }));
-        }
+        all.push(("products", Product::Rounded(RoundTo::nearest_even(format))));
         if class >= Class::Infinite {
-            all.push(Product::Rounded(RoundTo { overflow: Overflow::Largest, ..nearest }));
-            all.push(Product::OverflowsAt { exponent: format.max_exponent() + 1 });
+            all.push(("products", Product::OverflowsAt { exponent: format.max_exponent() + 1 }));
         }
+    }
+    let Product::Rounded(round) = current else {
+        return all;
+    };
+    let mut push = |knob, round| all.push((knob, Product::Rounded(round)));
+    for rounding in Rounding::ALL {
+        push("rounding of products", RoundTo { rounding, ..round });
+    }
+    for fraction_bits in 0..=round.format.fraction_bits {
+        push("fraction bits of products", RoundTo { fraction_bits, ..round });
+    }
+    if class >= Class::Subnormal {
+        for subnormals in all_subnormals() {
+            push("subnormal products", RoundTo { subnormals, ..round });
+        }
+    }
+    if class >= Class::Infinite {
+        for overflow in overflows(&round) {
+            push("overflow of products", RoundTo { overflow, ..round });
+        }
+    }
+    all
+}
+
+/// What can become of results that are too large, if it makes a difference.
+fn overflows(round: &RoundTo) -> Vec<Overflow> {
+    // Rounding to nearest, or away from zero, always leads to infinity; RZ never does.
+    let leads_back = matches!(round.rounding, Rounding::Up | Rounding::Down);
+    let mut all = vec![Overflow::Infinity, Overflow::Largest];
+    if leads_back || round.overflow == Overflow::ByRounding {
+        all.push(Overflow::ByRounding);
     }
     all
 }
@@ -205,9 +228,14 @@ fn product_words(product: &Product) -> String {
         Product::Exact => "exact".to_string(),
         Product::OverflowsAt { exponent } => format!("exact, infinite from 2^{exponent} on"),
         Product::Rounded(round) => format!(
-            "rounded {} to {}, subnormals {}, overflow {}",
+            "rounded {} to {}{}, subnormals {}, overflow {}",
             round.rounding,
             round.format,
+            if round.fraction_bits < round.format.fraction_bits {
+                format!(" with {} fraction bits", round.fraction_bits)
+            } else {
+                String::new()
+            },
             subnormal_words(round.subnormals),
             overflow_words(round.overflow)
         ),
@@ -291,7 +319,10 @@ const ZEROS: [(ZeroTerms, &str); 4] = [
 /// F of a fused sum reaches from 0 to 64 (design, "The one idea"; issue 4).
 const MOST_FRACTION_BITS: u32 = 64;
 
-/// Roundings of bits that are shifted out.
+/// Most bits before the binary point of a limited sum: more than the carries of 64 products take.
+const MOST_CARRY_BITS: u32 = 8;
+
+/// Ways to add: exactly, or aligned with every choice that an aligned sum has.
 fn turn_addition(
     rule: &Rule,
     shape: Shape,
@@ -367,6 +398,16 @@ fn turn_addition(
             push("far summands", choice, pair(Alignment { far, ..first }, rest));
         }
     }
+    if shape.arity >= 2 {
+        push("carry bits", "unlimited".to_string(), with(Added::Fused(Fused { carry: None, ..fused.clone() })));
+        for bits in 0..=MOST_CARRY_BITS {
+            for saturates in [false, true] {
+                let choice = format!("{bits}, then the sum {}", if saturates { "saturates" } else { "wraps" });
+                let carry = Some(Carry { bits, saturates });
+                push("carry bits", choice, with(Added::Fused(Fused { carry, ..fused.clone() })));
+            }
+        }
+    }
     for (zeros, choice) in ZEROS {
         push("exponents of zeros", choice.to_string(), with(Added::Fused(Fused { zeros, ..fused.clone() })));
     }
@@ -420,12 +461,8 @@ fn turn_rounding(
         }
     }
     if class >= Class::Infinite {
-        for overflow in [Overflow::Infinity, Overflow::Largest, Overflow::ByRounding] {
-            // Rounding to nearest, or away from zero, always leads to infinity.
-            let leads_back = matches!(round.rounding, Rounding::Up | Rounding::Down | Rounding::TowardZero);
-            if overflow != Overflow::ByRounding || leads_back || round.overflow == overflow {
-                push("overflow", overflow_words(overflow).to_string(), RoundTo { overflow, ..round });
-            }
+        for overflow in overflows(&round) {
+            push("overflow", overflow_words(overflow).to_string(), RoundTo { overflow, ..round });
         }
     }
     turned
@@ -506,36 +543,81 @@ fn nan_words(rule: &NanRule, d: &Format) -> String {
     }
 }
 
-/// Models that differ from this one in several things about one aligned sum at once: F by up to two
-/// bits, the rounding at alignment, raw or normalised exponents, and which zeros count. Each alone may
-/// be contradicted where all together are not.
+/// Models that differ from this one in several things about one aligned sum at once: the fraction bits
+/// and the rounding of all summands, the first, or the others, with raw or normalised exponents; and,
+/// for F within two bits, which zeros count. Each alone may be contradicted where all together are not.
 pub fn turn_alignments(model: &Model) -> Vec<Turned> {
     let mut turned = Vec::new();
     for (rule, own) in model.tree.rules.iter().enumerate() {
         let Added::Fused(fused) = &own.added else { continue };
-        for difference in -2i32..=2 {
-            for rounding in std::iter::once(None).chain(Rounding::ALL.map(Some)) {
-                for exponents in [Exponents::Raw, Exponents::Normalised] {
+        let (first, rest) = (fused.alignment[0], *fused.alignment_of(1));
+        let mut push = |alignment: Vec<Alignment>, exponents, zeros, choice: String| {
+            let mut other = model.clone();
+            other.tree.rules[rule].added =
+                Added::Fused(Fused { alignment, exponents, zeros, ..fused.clone() });
+            let knob = Knob { what: "alignment as a whole".to_string(), rule: Some(rule) };
+            turned.push(Turned { knob, choice, model: other });
+        };
+        for exponents in [Exponents::Raw, Exponents::Normalised] {
+            let exponent_words = if exponents == Exponents::Raw { "raw" } else { "normalised" };
+            for fraction_bits in 0..=MOST_FRACTION_BITS {
+                for rounding in Rounding::ALL {
+                    let changed = |alignment| Alignment { fraction_bits, rounding, ..alignment };
+                    let words =
+                        |which: &str| format!("{which}F = {fraction_bits}, {rounding}, exponents {exponent_words}");
+                    push(vec![changed(first)], exponents, fused.zeros, words(""));
+                    if Shape::of(model, rule).arity >= 2 {
+                        push(vec![changed(first), rest], exponents, fused.zeros, words("the first: "));
+                        push(vec![first, changed(rest)], exponents, fused.zeros, words("the others: "));
+                    }
+                }
+            }
+            for difference in -2i32..=2 {
+                for rounding in std::iter::once(None).chain(Rounding::ALL.map(Some)) {
                     for (zeros, zero_words) in ZEROS {
-                        let mut changed = Fused { exponents, zeros, ..fused.clone() };
-                        for alignment in &mut changed.alignment {
+                        let mut alignment = fused.alignment.clone();
+                        for alignment in &mut alignment {
                             let bits = alignment.fraction_bits.saturating_add_signed(difference);
                             alignment.fraction_bits = bits.min(MOST_FRACTION_BITS);
                             alignment.rounding = rounding.unwrap_or(alignment.rounding);
                         }
-                        let first = changed.alignment[0];
                         let choice = format!(
-                            "F = {}, {}, exponents {}, zeros {zero_words}",
-                            first.fraction_bits,
-                            first.rounding,
-                            if exponents == Exponents::Raw { "raw" } else { "normalised" },
+                            "F = {}, {}, exponents {exponent_words}, zeros {zero_words}",
+                            alignment[0].fraction_bits, alignment[0].rounding,
                         );
-                        let mut other = model.clone();
-                        other.tree.rules[rule].added = Added::Fused(changed);
-                        let knob = Knob { what: "alignment as a whole".to_string(), rule: Some(rule) };
-                        turned.push(Turned { knob, choice, model: other });
+                        push(alignment, exponents, zeros, choice);
                     }
                 }
+            }
+        }
+    }
+    turned
+}
+
+/// Models in which one summand of an aligned sum, by its position, keeps another number of fraction bits
+/// than it does or is rounded otherwise.
+pub fn turn_each_alignment(model: &Model) -> Vec<Turned> {
+    let mut turned = Vec::new();
+    for (rule, own) in model.tree.rules.iter().enumerate() {
+        let Added::Fused(fused) = &own.added else { continue };
+        let arity = Shape::of(model, rule).arity;
+        for position in 0..arity {
+            let mut push = |alignment: Alignment, choice: String| {
+                let mut changed = fused.clone();
+                let last = *fused.alignment_of(position.max(fused.alignment.len()));
+                changed.alignment.resize((position + 2).min(arity).max(fused.alignment.len()), last);
+                changed.alignment[position] = alignment;
+                let mut other = model.clone();
+                other.tree.rules[rule].added = Added::Fused(changed);
+                let knob = Knob { what: format!("alignment of summand {position}"), rule: Some(rule) };
+                turned.push(Turned { knob, choice, model: other });
+            };
+            let own = *fused.alignment_of(position);
+            for fraction_bits in 0..=MOST_FRACTION_BITS {
+                push(Alignment { fraction_bits, ..own }, format!("F = {fraction_bits}"));
+            }
+            for rounding in Rounding::ALL {
+                push(Alignment { rounding, ..own }, rounding.to_string());
             }
         }
     }

@@ -1,12 +1,12 @@
 //! Telling the remaining candidates apart.
 //!
 //! Every choice of every knob that no answer contradicts is a candidate. Inputs on which it differs
-//! from the model are searched for in all random distributions and put to the device, until each
-//! candidate is contradicted, or no input that was tried tells it from the model.
+//! from the model are searched for, in all random distributions and [directed] by what differs inside,
+//! and put to the device, until each candidate is contradicted, or no input that was tried tells it
+//! from the model.
 
 use std::collections::HashSet;
 
-use mmaprobe_model::tree::NanRule;
 use mmaprobe_model::{Executor, Model};
 use mmaprobe_probes::random::{self, Distribution};
 use mmaprobe_probes::{DotAdd, Probe, Signature, sparse};
@@ -15,7 +15,7 @@ use rand_xoshiro::rand_core::SeedableRng;
 use rayon::prelude::*;
 
 use super::evidence::{Class, Evidence};
-use super::fit;
+use super::{directed, fit};
 use super::knobs::{self, Knob, Turned};
 use crate::device::DeviceError;
 
@@ -48,8 +48,8 @@ const SPARSE: usize = 6000;
 const DENSE: usize = 3000;
 /// Inputs asked for each candidate in a round.
 const ASKED_EACH: usize = 2;
-/// Rounds of asking; the last one finds nothing more to ask.
-const ROUNDS: u64 = 5;
+/// Rounds of asking, at most.
+const ROUNDS: u64 = 4;
 
 /// Asks inputs that separate the model from its neighbours and from its rivals.
 ///
@@ -66,7 +66,7 @@ pub fn separate(
     let mut candidates = neighbours(evidence, model);
     candidates.extend(rivals);
     let mut checked = 0;
-    for round in 0..ROUNDS {
+    for round in 0..=ROUNDS {
         candidates = candidates
             .into_par_iter()
             .filter(|candidate| {
@@ -85,34 +85,40 @@ pub fn separate(
                 is_new
             });
         }
+        if round == ROUNDS {
+            break;
+        }
         let pool = pool(&signature, seed.wrapping_add(round));
         tried += pool.len() as u64;
         let expected = answers(model, &pool);
-        let separating: Vec<Vec<usize>> =
-            candidates.par_iter().map(|candidate| differing(&candidate.model, &pool, &expected)).collect();
-        let mut chosen: Vec<usize> = separating.iter().flatten().copied().collect();
-        chosen.sort_unstable();
-        chosen.dedup();
-        if chosen.is_empty() || round + 1 == ROUNDS {
-            let inseparable = candidates
-                .into_iter()
-                .zip(&separating)
-                .filter(|(_, found)| found.is_empty())
-                .map(|(turned, _)| Inseparable { knob: turned.knob, choice: turned.choice })
-                .collect();
-            return Ok(Separation::Settled { inseparable, tried });
+        let separating: Vec<DotAdd> = candidates
+            .par_iter()
+            .enumerate()
+            .flat_map_iter(|(index, candidate)| {
+                let other = &candidate.model;
+                let found = differing(other, &pool, &expected);
+                let directed = found.is_empty().then(|| {
+                    directed::search(&signature, model, other, &pool, seed ^ (index as u64) << 32)
+                });
+                found.into_iter().map(|index| pool[index].clone()).chain(directed.flatten())
+            })
+            .collect();
+        if separating.is_empty() {
+            break;
         }
         evidence.ask(vec![Probe {
             name: "separation",
             question: "what is the answer to inputs on which the remaining candidates disagree?",
             source: "design, inference step 5",
-            dot_adds: chosen.iter().map(|&index| pool[index].clone()).collect(),
+            dot_adds: separating,
         }])?;
         if fit::contradicted(model, evidence.answers[checked..].iter(), 1) > 0 {
             return Ok(Separation::Contradicted);
         }
     }
-    unreachable!("the last round returns")
+    let inseparable =
+        candidates.into_iter().map(|turned| Inseparable { knob: turned.knob, choice: turned.choice }).collect();
+    Ok(Separation::Settled { inseparable, tried })
 }
 
 /// Choices other than the model's own, each once: every single change, and those of an alignment that
@@ -149,7 +155,7 @@ fn differing(model: &Model, pool: &[DotAdd], expected: &[u64]) -> Vec<usize> {
         .enumerate()
         .filter(|(_, (q, expected))| {
             let d = executor.dot_add(&q.a, &q.b, q.c, &q.sa, &q.sb);
-            d != **expected && !(model.nan == NanRule::Unknown && fit::both_nan(&model.d, d, **expected))
+            fit::differ(model, d, **expected)
         })
         .map(|(index, _)| index)
         .take(ASKED_EACH)

@@ -1,0 +1,203 @@
+//! The wide search: where turning one knob at a time gets stuck.
+//!
+//! A beam of models is kept instead of the single best one: the best overall, and the best turn of
+//! each knob, so that what one turn makes worse a second can make good. Where a class of answers is
+//! explained, every turn that keeps it explained stays in the beam: which of them is right shows only
+//! in a later class.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use mmaprobe_model::Model;
+use rayon::prelude::*;
+
+use super::evidence::{Answered, Class, Evidence};
+use super::fit::{self, Fitted};
+use super::knobs::{self, Knob, Turned};
+use super::simplicity;
+
+/// Models that are expanded in each step.
+const WIDTH: usize = 20;
+/// Models of those that are expanded in every way: sums that share a rule get their own, and what
+/// is different about an alignment changes together.
+const CLOSELY: usize = 2;
+/// Models that explain everything so far and are taken along to the next class.
+const PLATEAU: usize = 40;
+/// Steps without progress after which a class is given up.
+const PATIENCE: usize = 3;
+/// Answers in the sample that candidates are tried on first.
+const SAMPLED: usize = 500;
+/// Answers that candidates may be held against, all together, before the search is given up.
+const BUDGET: u64 = 200_000_000;
+
+/// A search over all classes of answers from several models to start from.
+pub struct Search<'e, 'd> {
+    evidence: &'e Evidence<'d>,
+    spent: AtomicU64,
+}
+
+impl<'e, 'd> Search<'e, 'd> {
+    /// A search over this evidence.
+    pub fn new(evidence: &'e Evidence<'d>) -> Search<'e, 'd> {
+        Search { evidence, spent: AtomicU64::new(0) }
+    }
+
+    /// The models that the fewest answers contradict, best first; those that none does, if there are
+    /// any, and then only those. Deterministic for any number of threads.
+    pub fn run(&self, starts: Vec<Model>) -> Vec<Fitted> {
+        let mut beam: Vec<Fitted> =
+            starts.into_iter().map(|model| Fitted { model, contradicted: usize::MAX }).collect();
+        for class in Class::ALL {
+            beam = self.settle(beam, class);
+            if beam[0].contradicted > 0 {
+                // Whatever is wrong about simpler answers is wrong.
+                return self.scored(beam, Class::Nan);
+            }
+        }
+        beam
+    }
+
+    /// Brings the beam to where it explains the answers of classes up to this one.
+    fn settle(&self, beam: Vec<Fitted>, class: Class) -> Vec<Fitted> {
+        let mut beam = self.scored(beam, class);
+        let mut idle = 0;
+        let mut expanded: Vec<Model> = Vec::new();
+        while beam[0].contradicted > 0 && idle < PATIENCE && !self.is_spent() {
+            let next = self.step(&beam, class, &mut expanded);
+            let Some(next) = next else { break };
+            idle = if next[0].contradicted < beam[0].contradicted { 0 } else { idle + 1 };
+            beam = next;
+        }
+        if beam[0].contradicted == 0 {
+            beam.retain(|fitted| fitted.contradicted == 0);
+            self.spread(&mut beam, class);
+        }
+        beam
+    }
+
+    /// Scores models and sorts them, best first.
+    fn scored(&self, beam: Vec<Fitted>, class: Class) -> Vec<Fitted> {
+        let answers = self.relevant(class);
+        let mut scored: Vec<Fitted> = beam
+            .into_par_iter()
+            .map(|fitted| Fitted {
+                contradicted: self.count(&fitted.model, &answers, usize::MAX),
+                model: fitted.model,
+            })
+            .collect();
+        // A stable sort: what came first stays first among equals.
+        scored.sort_by_cached_key(|fitted| (fitted.contradicted, simplicity::exceptions(&fitted.model)));
+        scored
+    }
+
+    /// One step: every model of the beam with every knob turned. `None` if all have been tried.
+    fn step(&self, beam: &[Fitted], class: Class, expanded: &mut Vec<Model>) -> Option<Vec<Fitted>> {
+        let fresh: Vec<&Fitted> =
+            beam.iter().filter(|fitted| !expanded.contains(&fitted.model)).take(WIDTH).collect();
+        if fresh.is_empty() {
+            return None;
+        }
+        expanded.extend(fresh.iter().map(|fitted| fitted.model.clone()));
+        let mut answers = self.relevant(class);
+        fit::front_load(&beam[0].model, &mut answers);
+        let sample = sample(&answers, beam[0].contradicted);
+        // What is far worse than the best is of no use even as a step between.
+        let limit = (2 * self.count(&beam[0].model, &sample, usize::MAX) + 10).min(sample.len());
+        let mut candidates: Vec<Turned> = Vec::new();
+        for (index, fitted) in fresh.iter().enumerate() {
+            candidates.extend(self.turns(&fitted.model, class));
+            if index < CLOSELY {
+                candidates.extend(knobs::turn_alignments(&fitted.model));
+                candidates.extend(knobs::turn_each_alignment(&fitted.model));
+                for split in knobs::split(&fitted.model) {
+                    candidates.extend(self.turns(&split, class));
+                }
+            }
+        }
+        let mut tried: Vec<(usize, u32, usize)> = candidates
+            .par_iter()
+            .map(|turned| self.count(&turned.model, &sample, limit))
+            .enumerate()
+            .filter(|(_, count)| *count < limit)
+            .map(|(index, count)| (count, simplicity::exceptions(&candidates[index].model), index))
+            .collect();
+        tried.sort_unstable();
+        // The best overall, and the best of each knob.
+        let mut chosen: Vec<&Turned> = Vec::new();
+        let mut knobs: Vec<(&Knob, usize)> = Vec::new();
+        for &(_, _, index) in &tried {
+            let turned = &candidates[index];
+            let of_knob = match knobs.iter_mut().find(|(knob, _)| **knob == turned.knob) {
+                Some((_, count)) => count,
+                None => {
+                    knobs.push((&turned.knob, 0));
+                    &mut knobs.last_mut().expect("just pushed").1
+                }
+            };
+            let wanted = chosen.len() < WIDTH || *of_knob < 2 && chosen.len() < 4 * WIDTH;
+            if wanted && !chosen.iter().any(|other| other.model == turned.model) {
+                *of_knob += 1;
+                chosen.push(turned);
+            }
+        }
+        let mut next: Vec<Fitted> = beam.to_vec();
+        for turned in chosen {
+            if !next.iter().any(|fitted| fitted.model == turned.model) {
+                next.push(Fitted { model: turned.model.clone(), contradicted: usize::MAX });
+            }
+        }
+        let mut next = self.scored(next, class);
+        next.truncate(4 * WIDTH);
+        Some(next)
+    }
+
+    /// Every single turn of a model.
+    fn turns(&self, model: &Model, class: Class) -> Vec<Turned> {
+        knobs::turn_all(model, self.evidence.signature(), class, self.evidence)
+    }
+
+    /// Adds the turns that keep everything explained.
+    fn spread(&self, beam: &mut Vec<Fitted>, class: Class) {
+        let answers = self.relevant(class);
+        let mut from = 0;
+        while from < beam.len() && beam.len() < PLATEAU && !self.is_spent() {
+            let kept: Vec<Model> = self
+                .turns(&beam[from].model, class)
+                .into_par_iter()
+                .filter(|turned| self.count(&turned.model, &answers, 1) == 0)
+                .map(|turned| turned.model)
+                .collect();
+            for model in kept {
+                if beam.len() < PLATEAU && !beam.iter().any(|fitted| fitted.model == model) {
+                    beam.push(Fitted { model, contradicted: 0 });
+                }
+            }
+            from += 1;
+        }
+        beam.sort_by_cached_key(|fitted| simplicity::exceptions(&fitted.model));
+    }
+
+    fn relevant(&self, class: Class) -> Vec<&'e Answered> {
+        self.evidence.answers.iter().filter(|answered| answered.class <= class).collect()
+    }
+
+    fn count(&self, model: &Model, answers: &[&Answered], limit: usize) -> usize {
+        let mut seen = 0u64;
+        let counted = fit::contradicted(model, answers.iter().copied().inspect(|_| seen += 1), limit);
+        self.spent.fetch_add(seen, Ordering::Relaxed);
+        counted
+    }
+
+    fn is_spent(&self) -> bool {
+        self.spent.load(Ordering::Relaxed) > BUDGET
+    }
+}
+
+/// Answers that contradict the best model, which stand in front, and some of the others.
+fn sample<'a>(answers: &[&'a Answered], contradicted: usize) -> Vec<&'a Answered> {
+    let (wrong, right) = answers.split_at(contradicted.min(answers.len()));
+    let thinned = |answers: &[&'a Answered]| -> Vec<&'a Answered> {
+        let step = answers.len().div_ceil(SAMPLED).max(1);
+        answers.iter().step_by(step).copied().collect()
+    };
+    thinned(wrong).into_iter().chain(thinned(right)).collect()
+}

@@ -1,0 +1,57 @@
+//! Which of two models that explain the same answers is the simpler one.
+//!
+//! Hardware does things for a reason: a limit, an exception or a narrower width is only believed where
+//! an answer asks for it.
+
+use mmaprobe_model::format::{RoundTo, Subnormals};
+use mmaprobe_model::tree::{
+    Added, InputSubnormals, Model, NanRule, Node, Normalised, Product, Rule, ZeroSigns, ZeroTerms,
+};
+use mmaprobe_model::Rounding;
+
+/// How much a model says beyond "an exact sum, rounded once": the number of its exceptions.
+pub fn exceptions(model: &Model) -> u32 {
+    let inputs = [model.a.subnormals, model.b.subnormals, model.c.subnormals];
+    let flushed = inputs.iter().filter(|&&input| input != InputSubnormals::Kept).count() as u32;
+    let product = match &model.product {
+        Product::Exact => 0,
+        Product::OverflowsAt { .. } => 2,
+        Product::Rounded(round) => 2 + of_rounding(round),
+    };
+    let zeros = model.tree.nodes.iter().filter(|node| matches!(node, Node::Zero)).count() as u32;
+    let rules: u32 = model.tree.rules.iter().map(|rule| 4 + of_rule(rule)).sum();
+    let nan = u32::from(model.nan == NanRule::Unknown);
+    let uneven = u32::from(model.a.subnormals != model.b.subnormals);
+    2 * flushed + uneven + product + zeros.min(1) + rules + nan
+}
+
+fn of_rule(rule: &Rule) -> u32 {
+    let added = match &rule.added {
+        Added::Exact => 0,
+        Added::Fused(fused) => {
+            let alignments: u32 = fused
+                .alignment
+                .iter()
+                .map(|alignment| {
+                    let plain = matches!(alignment.rounding, Rounding::TowardZero | Rounding::Down);
+                    2 + u32::from(!plain) + 2 * u32::from(alignment.far.is_some())
+                })
+                .sum();
+            let zeros = u32::from(!matches!(fused.zeros, ZeroTerms::Ignored | ZeroTerms::SumsCounted));
+            alignments + zeros + 2 * u32::from(fused.floor.is_some()) + 2 * u32::from(fused.carry.is_some())
+        }
+    };
+    let signs = u32::from(rule.zero != ZeroSigns::IEEE);
+    let normalised = match &rule.normalised {
+        Normalised::No { exponent } => u32::from(exponent.is_some()),
+        Normalised::To(round) => 1 + of_rounding(round),
+    };
+    added + signs + normalised + u32::from(rule.infinite_operands_first)
+}
+
+fn of_rounding(round: &RoundTo) -> u32 {
+    let narrower = u32::from(round.fraction_bits != round.format.fraction_bits);
+    let unusual = u32::from(!matches!(round.rounding, Rounding::NearestTiesToEven | Rounding::TowardZero));
+    let flushed = u32::from(round.subnormals != Subnormals::Kept);
+    3 * narrower + unusual + flushed + u32::from(round.overflow != mmaprobe_model::format::Overflow::Infinity)
+}
