@@ -9,6 +9,7 @@ pub mod directed;
 pub mod evidence;
 pub mod fit;
 pub mod knobs;
+pub mod nesting;
 pub mod order;
 pub mod search;
 pub mod separate;
@@ -30,6 +31,7 @@ use crate::validation::{self, Mismatch, Nans, Outcome, Plan, ValidationError};
 use evidence::{Answered, Class, Evidence};
 use fit::Fitted;
 use knobs::{Knob, Turned};
+use order::Skeleton;
 use search::Search;
 use separate::{Inseparable, Separation};
 use statements::Statement;
@@ -94,6 +96,23 @@ pub struct Finding {
     pub dot_adds: u64,
 }
 
+impl Finding {
+    /// A conclusion with nothing beside it.
+    fn of(conclusion: Conclusion) -> Finding {
+        Finding {
+            conclusion,
+            statements: Vec::new(),
+            inseparable: Vec::new(),
+            tried: 0,
+            order_answers: 0,
+            unreachable_pairs: 0,
+            validation: None,
+            rounds: 0,
+            dot_adds: 0,
+        }
+    }
+}
+
 /// Told what inference is doing.
 pub trait Progress: Sync {
     /// A new step has begun; `length` is what [`advance`](Progress::advance) will add up to, if known.
@@ -138,17 +157,7 @@ pub fn characterize_with(
     options: &Options,
     progress: &dyn Progress,
 ) -> Result<Finding, DeviceError> {
-    let mut finding = Finding {
-        conclusion: Conclusion::ModeWithoutEffect,
-        statements: Vec::new(),
-        inseparable: Vec::new(),
-        tried: 0,
-        order_answers: 0,
-        unreachable_pairs: 0,
-        validation: None,
-        rounds: 0,
-        dot_adds: 0,
-    };
+    let mut finding = Finding::of(Conclusion::ModeWithoutEffect);
     progress.step("is it a function?", None);
     let (distrust, spent) = trust::check(evidence.device(), evidence.instruction(), options.seed)?;
     evidence.rounds += spent.rounds;
@@ -162,16 +171,18 @@ pub fn characterize_with(
     finding.unreachable_pairs = order.unreachable;
     finding.order_answers = evidence.answers.len() as u64;
     progress.step("crafted probes", None);
-    ask_crafted(evidence, options.seed)?;
-    let structures = Structure::candidates(&order.skeleton);
+    let cuts = ask_crafted(evidence, &order.skeleton, options.seed)?;
+    let nested = nesting::refine(evidence, &order.skeleton, &cuts)?;
     let mut validated_seed = options.seed;
     let mut fitted: Option<Fitted> = None;
     let mut rivals: Vec<Turned> = Vec::new();
     for attempt in 0..ATTEMPTS {
         progress.step("search for rules", None);
         let starts = || {
-            let start = |&s| (s, structure::start(evidence.signature(), &order.skeleton, s));
-            structures.iter().map(start).collect()
+            let start = |skeleton: &Skeleton, s| (s, structure::start(evidence.signature(), skeleton, s));
+            let flat = Structure::candidates(&order.skeleton).into_iter().map(|s| start(&order.skeleton, s));
+            let inside = nested.iter().flat_map(|tree| Structure::NESTED.map(|s| start(tree, s)));
+            flat.chain(inside).collect()
         };
         let candidates = look(evidence, fitted.take(), &starts, &mut rivals);
         if candidates[0].contradicted > 0
@@ -185,6 +196,7 @@ pub fn characterize_with(
             finding.conclusion = Conclusion::Unexplained(smallest_contradiction(&found.model, evidence));
             return Ok(finished(finding, evidence));
         }
+        found = fit::simplify(evidence, found);
         found.model = found.model.canonical();
         progress.step("separating candidates", None);
         let seed = options.seed.wrapping_add(1000 * (attempt + 1));
@@ -255,17 +267,8 @@ pub fn mode_without_effect(
     let Verdict::Holds(validation) = validate(evidence, model, options, options.seed, progress)? else {
         return Ok(None);
     };
-    Ok(Some(Finding {
-        conclusion: Conclusion::ModeWithoutEffect,
-        statements: Vec::new(),
-        inseparable: Vec::new(),
-        tried: 0,
-        order_answers: 0,
-        unreachable_pairs: 0,
-        validation,
-        rounds: evidence.rounds,
-        dot_adds: evidence.dot_adds,
-    }))
+    let finding = Finding { validation, ..Finding::of(Conclusion::ModeWithoutEffect) };
+    Ok(Some(finished(finding, evidence)))
 }
 
 fn finished(finding: Finding, evidence: &Evidence) -> Finding {
@@ -273,7 +276,9 @@ fn finished(finding: Finding, evidence: &Evidence) -> Finding {
 }
 
 /// The crafted probes of the paper's sections III.D to III.F, and some random dot-adds.
-fn ask_crafted(evidence: &mut Evidence, seed: u64) -> Result<(), DeviceError> {
+///
+/// Returns the fraction bits at which something was lost.
+fn ask_crafted(evidence: &mut Evidence, skeleton: &Skeleton, seed: u64) -> Result<Vec<i32>, DeviceError> {
     let signature = *evidence.signature();
     let mut probes = precision::probe(&signature);
     probes.push(rounding::sticky(&signature));
@@ -286,7 +291,9 @@ fn ask_crafted(evidence: &mut Evidence, seed: u64) -> Result<(), DeviceError> {
     let cuts = cuts(evidence);
     let mut probes = rounding::probe(&signature, &cuts);
     probes.push(rounding::exponents(&signature, &cuts));
-    evidence.ask(probes)
+    probes.push(nesting::first_probe(evidence, skeleton, &cuts));
+    evidence.ask(probes)?;
+    Ok(cuts)
 }
 
 fn random_probe(signature: &Signature, seed: u64) -> Probe {
@@ -448,7 +455,7 @@ enum Verdict {
 
 /// Compares the model with the device on fresh random inputs.
 fn validate(
-    evidence: &Evidence,
+    evidence: &mut Evidence,
     model: &Model,
     options: &Options,
     seed: u64,
@@ -490,16 +497,26 @@ fn validate(
     };
     if !reproduced_alone {
         // Alone, the device answers as the model does: its first answer depended on something else.
-        let answers = (answers.0, answers.1);
-        return Ok(Verdict::Noise(Distrust::NotDeterministic {
-            question,
-            answers,
-            between: "an element among others and alone",
-        }));
+        let questions = [vec![question.clone()], like(&question, instruction, seed)].concat();
+        let (distrust, spent) = trust::check_on(device, instruction, &questions)?;
+        evidence.rounds += spent.rounds;
+        evidence.dot_adds += spent.dot_adds;
+        let between = "an element among others and alone";
+        let unknown = Distrust::NotDeterministic { question, answers, between };
+        return Ok(Verdict::Noise(distrust.unwrap_or(unknown)));
     }
     let counterexample =
         Counterexample { question: shrunk, device: shrunk_answers.0, model: shrunk_answers.1 };
     Ok(Verdict::Contradicted { counterexample, validation: (plan, outcome) })
+}
+
+/// Random questions to ask beside one that had two answers.
+fn like(question: &DotAdd, instruction: &Instruction, seed: u64) -> Vec<DotAdd> {
+    let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
+    let signature = instruction.signature();
+    let others = Distribution::ALL.iter().map(|&each| random::dot_add(each, &signature, &mut rng));
+    // The one in question stands at several places.
+    others.flat_map(|other| [other, question.clone()]).collect()
 }
 
 /// Adds a counterexample and inputs around it to the evidence: single bits flipped, signs changed,

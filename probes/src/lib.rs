@@ -7,6 +7,7 @@
 
 pub mod infinities;
 pub mod nans;
+pub mod nesting;
 pub mod order;
 pub mod place;
 pub mod precision;

@@ -42,7 +42,9 @@ pub fn search(
     let mut wide = Pair { one: Executor::new(&wide_one).ok()?, other: Executor::new(&wide_other).ok()? };
     let mut latent = 0;
     for input in inputs {
-        let Some(inside) = pair.differs_inside(input).or_else(|| wide.differs_inside(input)) else { continue };
+        let Some(inside) = pair.differs_inside(input).or_else(|| wide.differs_inside(input)) else {
+            continue;
+        };
         latent += 1;
         for _ in 0..VARIATIONS {
             let varied = varied(signature, input, &inside, &mut rng);

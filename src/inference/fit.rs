@@ -92,6 +92,31 @@ pub fn settle_nans(evidence: &Evidence, fitted: Fitted) -> Fitted {
     }
 }
 
+/// Takes every exception back that no answer asks for. Deterministic for any number of threads.
+pub fn simplify(evidence: &Evidence, mut fitted: Fitted) -> Fitted {
+    if fitted.contradicted > 0 {
+        return fitted;
+    }
+    loop {
+        let own = simplicity::exceptions(&fitted.model);
+        let mut simpler: Vec<(u32, Model)> =
+            knobs::turn_all(&fitted.model, evidence.signature(), Class::Nan, evidence)
+                .into_iter()
+                .map(|turned| (simplicity::exceptions(&turned.model), turned.model))
+                .filter(|(exceptions, _)| *exceptions < own)
+                .collect();
+        // A stable sort: the first among equals.
+        simpler.sort_by_key(|(exceptions, _)| *exceptions);
+        let found = simpler
+            .into_par_iter()
+            .find_first(|(_, model)| contradicted(model, evidence.answers.iter(), 1) == 0);
+        match found {
+            Some((_, model)) => fitted.model = model,
+            None => return fitted,
+        }
+    }
+}
+
 /// Puts the answers that contradict the model in front, keeping their order otherwise: they are likely
 /// to contradict its neighbours, and a count can stop early.
 pub fn front_load(model: &Model, answers: &mut Vec<&Answered>) {
@@ -147,12 +172,7 @@ fn best_of_all(candidates: Vec<Model>, best: &Fitted, answers: &[&Answered]) -> 
 }
 
 /// Turns one knob: the best choice of all.
-fn turn_once(
-    evidence: &Evidence,
-    best: &Fitted,
-    class: Class,
-    answers: &[&Answered],
-) -> Option<Fitted> {
+fn turn_once(evidence: &Evidence, best: &Fitted, class: Class, answers: &[&Answered]) -> Option<Fitted> {
     let turned = knobs::turn_all(&best.model, evidence.signature(), class, evidence);
     best_of(turned.into_iter().map(|turned| turned.model).collect(), best, answers)
 }

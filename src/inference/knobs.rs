@@ -6,8 +6,8 @@
 use mmaprobe_model::Rounding;
 use mmaprobe_model::format::{self, Decoded, Format, Overflow, RoundTo, Specials, Subnormals, Tininess};
 use mmaprobe_model::tree::{
-    Added, Alignment, Carry, Exponents, Far, Fused, InputSubnormals, Model, NanRule, NanSource, Node, Normalised,
-    Product, Propagation, Rule, RuleId, ZeroSigns, ZeroTerms,
+    Added, Alignment, Carry, Exponents, Far, Fused, InputSubnormals, Model, NanRule, NanSource, Node, NodeId,
+    Normalised, Product, Propagation, Rule, RuleId, ZeroSigns, ZeroTerms,
 };
 use mmaprobe_probes::Signature;
 
@@ -79,6 +79,12 @@ pub fn turn_all(model: &Model, signature: &Signature, class: Class, evidence: &E
             global("NaN results", nan_words(&nan, &signature.d), &|m| m.nan = nan);
         }
     }
+    if class >= Class::Zero {
+        for from_zero in [false, true] {
+            let choice = if from_zero { "start from +0" } else { "start from a product" };
+            global("sums of products alone", choice.to_string(), &|m| start_sums(m, from_zero));
+        }
+    }
     for rule in 0..model.tree.rules.len() {
         let shape = Shape::of(model, rule);
         for (knob, choice, changed) in turn_rule(&model.tree.rules[rule], shape, signature, class) {
@@ -88,6 +94,51 @@ pub fn turn_all(model: &Model, signature: &Signature, class: Class, evidence: &E
         }
     }
     turned
+}
+
+/// Puts a +0 among the summands of each sum of products alone, or takes it away: its only effect is on
+/// the sign of a zero sum. It comes last, so that the summands keep their places.
+fn start_sums(model: &mut Model, from_zero: bool) {
+    let nodes = std::mem::take(&mut model.tree.nodes);
+    let mut moved = Vec::with_capacity(nodes.len());
+    let is_product = |id: NodeId| match &nodes[id] {
+        Node::Product(_) => true,
+        Node::Scaled { child, .. } => matches!(nodes[*child], Node::Product(_)),
+        _ => false,
+    };
+    let is_zero = |id: NodeId| matches!(nodes[id], Node::Zero);
+    let of_products = |children: &[NodeId]| {
+        children.iter().all(|&id| is_product(id) || is_zero(id)) && children.iter().any(|&id| is_product(id))
+    };
+    for node in &nodes {
+        let copied = match node {
+            Node::Sum { children, rule } => {
+                let starts_here = of_products(children) && children.len() > 1;
+                let mut kept: Vec<NodeId> = children
+                    .iter()
+                    .filter(|&&id| !(starts_here && is_zero(id)))
+                    .map(|&id| moved[id])
+                    .collect();
+                if starts_here && from_zero {
+                    model.tree.nodes.push(Node::Zero);
+                    kept.push(model.tree.nodes.len() - 1);
+                }
+                Node::Sum { children: kept, rule: *rule }
+            }
+            Node::Scaled { child, block } => Node::Scaled { child: moved[*child], block: *block },
+            leaf => leaf.clone(),
+        };
+        // A zero that nothing starts from any more would be no part of the tree.
+        let is_dropped = |id: usize| {
+            nodes.iter().any(|node| matches!(node, Node::Sum { children, .. } if children.contains(&id) && of_products(children) && children.len() > 1))
+        };
+        if matches!(copied, Node::Zero) && is_dropped(moved.len()) {
+            moved.push(NodeId::MAX);
+            continue;
+        }
+        model.tree.nodes.push(copied);
+        moved.push(model.tree.nodes.len() - 1);
+    }
 }
 
 /// What matters about the sums that follow a rule.
@@ -399,10 +450,15 @@ fn turn_addition(
         }
     }
     if shape.arity >= 2 {
-        push("carry bits", "unlimited".to_string(), with(Added::Fused(Fused { carry: None, ..fused.clone() })));
+        push(
+            "carry bits",
+            "unlimited".to_string(),
+            with(Added::Fused(Fused { carry: None, ..fused.clone() })),
+        );
         for bits in 0..=MOST_CARRY_BITS {
             for saturates in [false, true] {
-                let choice = format!("{bits}, then the sum {}", if saturates { "saturates" } else { "wraps" });
+                let choice =
+                    format!("{bits}, then the sum {}", if saturates { "saturates" } else { "wraps" });
                 let carry = Some(Carry { bits, saturates });
                 push("carry bits", choice, with(Added::Fused(Fused { carry, ..fused.clone() })));
             }
@@ -544,9 +600,10 @@ fn nan_words(rule: &NanRule, d: &Format) -> String {
 }
 
 /// Models that differ from this one in several things about one aligned sum at once: the fraction bits
-/// and the rounding of all summands, the first, or the others, with raw or normalised exponents; and,
-/// for F within two bits, which zeros count. Each alone may be contradicted where all together are not.
-pub fn turn_alignments(model: &Model) -> Vec<Turned> {
+/// and the rounding of all summands, the first, or the others, `closely` also with the other kind of
+/// exponents; and, for F within two bits, which zeros count. Each alone may be contradicted where all
+/// together are not.
+pub fn turn_alignments(model: &Model, closely: bool) -> Vec<Turned> {
     let mut turned = Vec::new();
     for (rule, own) in model.tree.rules.iter().enumerate() {
         let Added::Fused(fused) = &own.added else { continue };
@@ -560,11 +617,13 @@ pub fn turn_alignments(model: &Model) -> Vec<Turned> {
         };
         for exponents in [Exponents::Raw, Exponents::Normalised] {
             let exponent_words = if exponents == Exponents::Raw { "raw" } else { "normalised" };
-            for fraction_bits in 0..=MOST_FRACTION_BITS {
+            let bits = if closely || exponents == fused.exponents { 0..=MOST_FRACTION_BITS } else { 1..=0 };
+            for fraction_bits in bits {
                 for rounding in Rounding::ALL {
                     let changed = |alignment| Alignment { fraction_bits, rounding, ..alignment };
-                    let words =
-                        |which: &str| format!("{which}F = {fraction_bits}, {rounding}, exponents {exponent_words}");
+                    let words = |which: &str| {
+                        format!("{which}F = {fraction_bits}, {rounding}, exponents {exponent_words}")
+                    };
                     push(vec![changed(first)], exponents, fused.zeros, words(""));
                     if Shape::of(model, rule).arity >= 2 {
                         push(vec![changed(first), rest], exponents, fused.zeros, words("the first: "));

@@ -24,6 +24,8 @@ pub enum Skeleton {
     Leaf(Summand),
     /// A sum: children that contain c first, then other sums, then products.
     Sum(Vec<Skeleton>),
+    /// A sum that masks do not show: it is handed to the sum it is in without being normalised.
+    Inner(Vec<Skeleton>),
 }
 
 impl Skeleton {
@@ -31,7 +33,7 @@ impl Skeleton {
     pub fn contains_c(&self) -> bool {
         match self {
             Skeleton::Leaf(summand) => *summand == Summand::C,
-            Skeleton::Sum(children) => children.iter().any(Skeleton::contains_c),
+            Skeleton::Sum(children) | Skeleton::Inner(children) => children.iter().any(Skeleton::contains_c),
         }
     }
 }
@@ -249,7 +251,7 @@ fn skeleton(graph: &DiGraph<Set, ()>, node: NodeIndex, k: usize) -> Skeleton {
     // A stable sort: the children stay in the order of their first products.
     children.sort_by_key(|child| match child {
         child if child.contains_c() => 0,
-        Skeleton::Sum(_) => 1,
+        Skeleton::Sum(_) | Skeleton::Inner(_) => 1,
         Skeleton::Leaf(_) => 2,
     });
     Skeleton::Sum(children)

@@ -5,6 +5,7 @@
 //! explained, every turn that keeps it explained stays in the beam: which of them is right shows only
 //! in a later class.
 
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use mmaprobe_model::Model;
@@ -24,8 +25,12 @@ const CLOSELY: usize = 2;
 const PLATEAU: usize = 40;
 /// Steps without progress after which a class is given up.
 const PATIENCE: usize = 3;
-/// Answers in the sample that candidates are tried on first.
-const SAMPLED: usize = 500;
+/// Answers of each kind, explained and not, that all candidates are tried on.
+const GLANCED: usize = 50;
+/// Candidates that this lets through, apart from the best of each knob.
+const PROMISING: usize = 200;
+/// Answers of each kind that these are tried on.
+const SAMPLED: usize = 400;
 /// Answers that candidates may be held against, all together, before the search is given up.
 const BUDGET: u64 = 200_000_000;
 
@@ -99,55 +104,61 @@ impl<'e, 'd> Search<'e, 'd> {
         expanded.extend(fresh.iter().map(|fitted| fitted.model.clone()));
         let mut answers = self.relevant(class);
         fit::front_load(&beam[0].model, &mut answers);
-        let sample = sample(&answers, beam[0].contradicted);
-        // What is far worse than the best is of no use even as a step between.
-        let limit = (2 * self.count(&beam[0].model, &sample, usize::MAX) + 10).min(sample.len());
         let mut candidates: Vec<Turned> = Vec::new();
         for (index, fitted) in fresh.iter().enumerate() {
             candidates.extend(self.turns(&fitted.model, class));
             if index < CLOSELY {
-                candidates.extend(knobs::turn_alignments(&fitted.model));
+                candidates.extend(knobs::turn_alignments(&fitted.model, false));
                 candidates.extend(knobs::turn_each_alignment(&fitted.model));
                 for split in knobs::split(&fitted.model) {
                     candidates.extend(self.turns(&split, class));
                 }
             }
         }
-        let mut tried: Vec<(usize, u32, usize)> = candidates
-            .par_iter()
-            .map(|turned| self.count(&turned.model, &sample, limit))
-            .enumerate()
-            .filter(|(_, count)| *count < limit)
-            .map(|(index, count)| (count, simplicity::exceptions(&candidates[index].model), index))
-            .collect();
-        tried.sort_unstable();
-        // The best overall, and the best of each knob.
-        let mut chosen: Vec<&Turned> = Vec::new();
-        let mut knobs: Vec<(&Knob, usize)> = Vec::new();
-        for &(_, _, index) in &tried {
-            let turned = &candidates[index];
-            let of_knob = match knobs.iter_mut().find(|(knob, _)| **knob == turned.knob) {
-                Some((_, count)) => count,
-                None => {
-                    knobs.push((&turned.knob, 0));
-                    &mut knobs.last_mut().expect("just pushed").1
-                }
-            };
-            let wanted = chosen.len() < WIDTH || *of_knob < 2 && chosen.len() < 4 * WIDTH;
-            if wanted && !chosen.iter().any(|other| other.model == turned.model) {
-                *of_knob += 1;
-                chosen.push(turned);
-            }
-        }
+        let wrong = beam[0].contradicted;
+        let all: Vec<usize> = (0..candidates.len()).collect();
+        let promising = self.best(&candidates, all, &sample(&answers, wrong, GLANCED), PROMISING, 8);
+        let chosen = self.best(&candidates, promising, &sample(&answers, wrong, SAMPLED), WIDTH, 2);
         let mut next: Vec<Fitted> = beam.to_vec();
-        for turned in chosen {
-            if !next.iter().any(|fitted| fitted.model == turned.model) {
-                next.push(Fitted { model: turned.model.clone(), contradicted: usize::MAX });
+        for index in chosen {
+            let model = &candidates[index].model;
+            if !next.iter().any(|fitted| fitted.model == *model) {
+                next.push(Fitted { model: model.clone(), contradicted: usize::MAX });
             }
         }
         let mut next = self.scored(next, class);
         next.truncate(4 * WIDTH);
         Some(next)
+    }
+
+    /// The candidates that the fewest answers of a sample contradict: so many overall, and so many of
+    /// each knob.
+    fn best(
+        &self,
+        candidates: &[Turned],
+        of: Vec<usize>,
+        sample: &[&Answered],
+        overall: usize,
+        of_each: usize,
+    ) -> Vec<usize> {
+        let mut tried: Vec<(usize, u32, usize)> = of
+            .into_par_iter()
+            .map(|index| {
+                let model = &candidates[index].model;
+                (self.count(model, sample, usize::MAX), simplicity::exceptions(model), index)
+            })
+            .collect();
+        tried.sort_unstable();
+        let mut chosen: Vec<usize> = Vec::new();
+        let mut counts: HashMap<&Knob, usize> = HashMap::new();
+        for (_, _, index) in tried {
+            let count = counts.entry(&candidates[index].knob).or_default();
+            if chosen.len() < overall || *count < of_each {
+                *count += 1;
+                chosen.push(index);
+            }
+        }
+        chosen
     }
 
     /// Every single turn of a model.
@@ -160,12 +171,13 @@ impl<'e, 'd> Search<'e, 'd> {
         let answers = self.relevant(class);
         let mut from = 0;
         while from < beam.len() && beam.len() < PLATEAU && !self.is_spent() {
-            let kept: Vec<Model> = self
+            let mut kept: Vec<Model> = self
                 .turns(&beam[from].model, class)
                 .into_par_iter()
                 .filter(|turned| self.count(&turned.model, &answers, 1) == 0)
                 .map(|turned| turned.model)
                 .collect();
+            kept.sort_by_cached_key(simplicity::exceptions);
             for model in kept {
                 if beam.len() < PLATEAU && !beam.iter().any(|fitted| fitted.model == model) {
                     beam.push(Fitted { model, contradicted: 0 });
@@ -192,11 +204,11 @@ impl<'e, 'd> Search<'e, 'd> {
     }
 }
 
-/// Answers that contradict the best model, which stand in front, and some of the others.
-fn sample<'a>(answers: &[&'a Answered], contradicted: usize) -> Vec<&'a Answered> {
+/// Some answers that contradict the best model, which stand in front, and some of the others.
+fn sample<'a>(answers: &[&'a Answered], contradicted: usize, of_each: usize) -> Vec<&'a Answered> {
     let (wrong, right) = answers.split_at(contradicted.min(answers.len()));
     let thinned = |answers: &[&'a Answered]| -> Vec<&'a Answered> {
-        let step = answers.len().div_ceil(SAMPLED).max(1);
+        let step = answers.len().div_ceil(of_each).max(1);
         answers.iter().step_by(step).copied().collect()
     };
     thinned(wrong).into_iter().chain(thinned(right)).collect()

@@ -15,8 +15,8 @@ use rand_xoshiro::rand_core::SeedableRng;
 use rayon::prelude::*;
 
 use super::evidence::{Class, Evidence};
-use super::{directed, fit};
 use super::knobs::{self, Knob, Turned};
+use super::{directed, fit};
 use crate::device::DeviceError;
 
 /// A choice that cannot be told from the model's own.
@@ -97,9 +97,9 @@ pub fn separate(
             .flat_map_iter(|(index, candidate)| {
                 let other = &candidate.model;
                 let found = differing(other, &pool, &expected);
-                let directed = found.is_empty().then(|| {
-                    directed::search(&signature, model, other, &pool, seed ^ (index as u64) << 32)
-                });
+                let directed = found
+                    .is_empty()
+                    .then(|| directed::search(&signature, model, other, &pool, seed ^ (index as u64) << 32));
                 found.into_iter().map(|index| pool[index].clone()).chain(directed.flatten())
             })
             .collect();
@@ -116,8 +116,10 @@ pub fn separate(
             return Ok(Separation::Contradicted);
         }
     }
-    let inseparable =
-        candidates.into_iter().map(|turned| Inseparable { knob: turned.knob, choice: turned.choice }).collect();
+    let inseparable = candidates
+        .into_iter()
+        .map(|turned| Inseparable { knob: turned.knob, choice: turned.choice })
+        .collect();
     Ok(Separation::Settled { inseparable, tried })
 }
 
@@ -127,7 +129,7 @@ fn neighbours(evidence: &Evidence, model: &Model) -> Vec<Turned> {
     let mut seen = HashSet::new();
     knobs::turn_all(model, evidence.signature(), Class::Nan, evidence)
         .into_iter()
-        .chain(knobs::turn_alignments(model))
+        .chain(knobs::turn_alignments(model, true))
         .filter(|turned| turned.model != *model && seen.insert((turned.knob.clone(), turned.choice.clone())))
         .collect()
 }

@@ -3,11 +3,11 @@
 //! Hardware does things for a reason: a limit, an exception or a narrower width is only believed where
 //! an answer asks for it.
 
+use mmaprobe_model::Rounding;
 use mmaprobe_model::format::{RoundTo, Subnormals};
 use mmaprobe_model::tree::{
     Added, InputSubnormals, Model, NanRule, Node, Normalised, Product, Rule, ZeroSigns, ZeroTerms,
 };
-use mmaprobe_model::Rounding;
 
 /// How much a model says beyond "an exact sum, rounded once": the number of its exceptions.
 pub fn exceptions(model: &Model) -> u32 {

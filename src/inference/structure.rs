@@ -18,6 +18,11 @@ use super::order::Skeleton;
 pub enum Structure {
     /// Each sum adds all its children at once.
     Plain,
+    /// As plain, but the sums below the root are handed to it without being normalised.
+    Open {
+        /// Whether they are exact; otherwise they are aligned.
+        exact: bool,
+    },
     /// As plain, but a pair of products is a chain that starts from +0.
     FromZero {
         /// Whether the later product of a pair comes first.
@@ -40,10 +45,17 @@ pub enum Structure {
 }
 
 impl Structure {
+    /// The structures for a skeleton in which sums are nested that masks do not show.
+    pub const NESTED: [Structure; 2] = [Structure::Open { exact: false }, Structure::Open { exact: true }];
+
     /// The structures that make a difference for a skeleton, simplest first.
     pub fn candidates(skeleton: &Skeleton) -> Vec<Structure> {
         let mut candidates = vec![Structure::Plain];
         let widest = widest(skeleton);
+        if has_inner_sum(skeleton) {
+            candidates.push(Structure::Open { exact: true });
+            candidates.push(Structure::Open { exact: false });
+        }
         if has_product_pair(skeleton) {
             candidates.push(Structure::FromZero { later_first: false });
             candidates.push(Structure::FromZero { later_first: true });
@@ -67,6 +79,8 @@ impl std::fmt::Display for Structure {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Structure::Plain => f.write_str("all summands of a sum at once"),
+            Structure::Open { exact: true } => f.write_str("exact sums below the root"),
+            Structure::Open { exact: false } => f.write_str("aligned sums below the root, not normalised"),
             Structure::FromZero { later_first: false } => {
                 f.write_str("chains from +0, earlier product first")
             }
@@ -84,7 +98,7 @@ impl std::fmt::Display for Structure {
 fn widest(skeleton: &Skeleton) -> usize {
     match skeleton {
         Skeleton::Leaf(_) => 0,
-        Skeleton::Sum(children) => {
+        Skeleton::Sum(children) | Skeleton::Inner(children) => {
             let products =
                 children.iter().filter(|c| matches!(c, Skeleton::Leaf(Summand::Product(_)))).count();
             let here = if products < children.len() { products } else { 0 };
@@ -93,10 +107,14 @@ fn widest(skeleton: &Skeleton) -> usize {
     }
 }
 
+fn has_inner_sum(skeleton: &Skeleton) -> bool {
+    matches!(skeleton, Skeleton::Sum(children) if children.iter().any(|c| !matches!(c, Skeleton::Leaf(_))))
+}
+
 fn has_product_pair(skeleton: &Skeleton) -> bool {
     match skeleton {
         Skeleton::Leaf(_) => false,
-        Skeleton::Sum(children) => {
+        Skeleton::Sum(children) | Skeleton::Inner(children) => {
             children.len() == 2 && children.iter().all(|c| matches!(c, Skeleton::Leaf(Summand::Product(_))))
                 || children.iter().any(has_product_pair)
         }
@@ -112,7 +130,7 @@ const GROUP: RuleId = 2;
 
 /// A model to start from: the structure, with rules that are guesses.
 pub fn start(signature: &Signature, skeleton: &Skeleton, structure: Structure) -> Model {
-    let mut builder = Builder { nodes: Vec::new(), structure, signature };
+    let mut builder = Builder { nodes: Vec::new(), structure, signature, has_inner: false };
     builder.add(skeleton);
     let open = |rounding| Rule {
         added: Added::Fused(Fused { zeros: ZeroTerms::SumsCounted, ..Fused::uniform(24, rounding) }),
@@ -129,14 +147,31 @@ pub fn start(signature: &Signature, skeleton: &Skeleton, structure: Structure) -
     let mut rules = vec![Rule::ieee(signature.d)];
     match structure {
         Structure::Plain | Structure::FromZero { .. } => {}
-        Structure::AccumulatorLate => rules.push(open(Rounding::TowardZero)),
+        Structure::Open { exact: true } => {
+            rules.push(Rule { normalised: Normalised::No { exponent: None }, ..exact_group });
+        }
+        Structure::Open { exact: false } | Structure::AccumulatorLate => {
+            rules.push(open(Rounding::TowardZero));
+        }
         Structure::Interleaved { .. } => {
             rules.push(open(Rounding::Down));
             rules.push(open(Rounding::TowardZero));
         }
         Structure::ExactGroups { .. } => rules.push(exact_group),
     }
-    if rules.len() > 1 {
+    if rules.len() == 1 && builder.has_inner {
+        rules.push(rules[0].clone());
+    }
+    if let Structure::Open { .. } = structure
+        && !builder.has_inner
+    {
+        let root = builder.nodes.len() - 1;
+        for node in &mut builder.nodes[..root] {
+            if let Node::Sum { rule, .. } = node {
+                *rule = INNER;
+            }
+        }
+    } else if rules.len() > 1 && !matches!(structure, Structure::Open { .. }) {
         // The accumulator may be aligned in another way than the sum it is added to.
         let fused = Fused {
             alignment: [24, 31]
@@ -185,6 +220,8 @@ struct Builder<'s> {
     nodes: Vec<Node>,
     structure: Structure,
     signature: &'s Signature,
+    /// Whether there are sums that masks do not show.
+    has_inner: bool,
 }
 
 impl Builder<'_> {
@@ -202,6 +239,11 @@ impl Builder<'_> {
             Skeleton::Leaf(Summand::C) => self.push(Node::Accumulator),
             Skeleton::Leaf(Summand::Product(k)) => self.product(*k),
             Skeleton::Sum(children) => self.add_sum(children),
+            Skeleton::Inner(children) => {
+                self.has_inner = true;
+                let children: Vec<NodeId> = children.iter().map(|child| self.add(child)).collect();
+                self.sum(children, INNER)
+            }
         }
     }
 

@@ -1,7 +1,10 @@
 //! Trust nothing yet: is the device a function, and the same one everywhere?
 //!
-//! MMA-Sim paper, section III.B: the same dot-add at every (i, j). Beyond it: the same batch twice,
-//! the problems in reverse, problems alone, and one problem at many positions of a batch.
+//! MMA-Sim paper, section III.B: the same dot-add at every (i, j). Beyond it: the same problems in
+//! reverse, at many places of a batch as large as those to come, and one alone. Four calls show that
+//! something is wrong; only then is more asked, to say what.
+
+use std::collections::HashMap;
 
 use mmaprobe_probes::DotAdd;
 use mmaprobe_probes::random::{self, Distribution};
@@ -9,7 +12,7 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::SeedableRng;
 
 use crate::batch;
-use crate::device::{Batch, Device, DeviceError, Instruction, element};
+use crate::device::{Device, DeviceError, Instruction, element};
 
 /// Why a device cannot be given a model.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,12 +46,10 @@ pub struct Spent {
     pub dot_adds: u64,
 }
 
-/// Elements in each batch of the check, at least: more than any vector has lanes.
-const ELEMENTS: usize = 67;
+/// Problems that are asked, at least.
+const PROBLEMS: usize = 4 * Distribution::ALL.len();
 /// Elements of the largest batch of the check: no less than validation asks for at once.
 const LARGE: usize = 4200;
-/// Problems in each batch of the check, at least: one from each distribution.
-const FEWEST_PROBLEMS: usize = Distribution::ALL.len();
 
 /// Checks determinism and uniformity. `None`: nothing was found against the device.
 ///
@@ -61,102 +62,102 @@ pub fn check(
 ) -> Result<(Option<Distrust>, Spent), DeviceError> {
     let signature = instruction.signature();
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
-    let elements = instruction.m * instruction.n;
-    let problems = ELEMENTS.div_ceil(elements).max(FEWEST_PROBLEMS);
-    let questions: Vec<DotAdd> = (0..problems)
+    let questions: Vec<DotAdd> = (0..PROBLEMS)
         .map(|index| {
             random::dot_add(Distribution::ALL[index % Distribution::ALL.len()], &signature, &mut rng)
         })
         .collect();
+    check_on(device, instruction, &questions)
+}
+
+/// The same check on chosen questions.
+///
+/// # Errors
+/// If the device fails.
+pub fn check_on(
+    device: &dyn Device,
+    instruction: &Instruction,
+    questions: &[DotAdd],
+) -> Result<(Option<Distrust>, Spent), DeviceError> {
     let mut spent = Spent::default();
-    let mut run = |batch: &Batch| {
-        spent.rounds += 1;
-        spent.dot_adds += (batch.count * instruction.m * instruction.n) as u64;
-        device.run(instruction, batch)
-    };
-    // Every problem is one question at every (i, j).
-    let everywhere = batch::broadcast(instruction, &questions);
-    let size = instruction.bytes().d;
-    let first = run(&everywhere)?;
-    let at = |d: &[u8], problem: usize, index: usize| element(&d[problem * size..], &instruction.d, index);
-    for (problem, question) in questions.iter().enumerate() {
-        for index in 1..elements {
-            let answers = (at(&first, problem, 0), at(&first, problem, index));
-            if answers.0 != answers.1 {
-                // Noise looks like position: only an answer that comes again is one.
-                let again = run(&everywhere)?;
-                let question = question.clone();
-                let distrust = if (at(&again, problem, 0), at(&again, problem, index)) == answers {
-                    let (i, j) = (index / instruction.n, index % instruction.n);
-                    Distrust::NotUniform {
-                        question,
-                        answers,
-                        places: ("(0, 0)".into(), format!("({i}, {j})")),
-                    }
-                } else {
-                    Distrust::NotDeterministic { question, answers, between: "elements of one result" }
-                };
-                return Ok((Some(distrust), spent));
-            }
-        }
-    }
-    let changed = |other: &dyn Fn(usize, usize) -> u64| {
-        (0..problems).find_map(|problem| {
-            (0..elements).find_map(|index| {
-                let answers = (at(&first, problem, index), other(problem, index));
-                (answers.0 != answers.1).then(|| (questions[problem].clone(), answers))
+    let calls = calls(instruction, questions.len());
+    let mut ask = || -> Result<Vec<Answers>, DeviceError> {
+        calls
+            .iter()
+            .map(|call| {
+                let problems: Vec<DotAdd> = call.iter().map(|&index| questions[index].clone()).collect();
+                spent.rounds += 1;
+                spent.dot_adds += (problems.len() * instruction.m * instruction.n) as u64;
+                let d = device.run(instruction, &batch::broadcast(instruction, &problems))?;
+                let elements = problems.len() * instruction.m * instruction.n;
+                Ok((0..elements).map(|index| element(&d, &instruction.d, index)).collect())
             })
-        })
+            .collect()
     };
-    let verdict = |found: Option<(DotAdd, (u64, u64))>, between| {
-        found.map(|(question, answers)| Distrust::NotDeterministic { question, answers, between })
-    };
-    let second = run(&everywhere)?;
-    if let Some(distrust) = verdict(changed(&|p, i| at(&second, p, i)), "two runs of the same batch") {
-        return Ok((Some(distrust), spent));
+    let first = ask()?;
+    if contradiction(instruction, &calls, &first).is_none() {
+        return Ok((None, spent));
     }
-    let backward: Vec<DotAdd> = questions.iter().rev().cloned().collect();
-    let reversed = run(&batch::broadcast(instruction, &backward))?;
-    let found = changed(&|p, i| at(&reversed, problems - 1 - p, i));
-    if let Some(distrust) = verdict(found, "a batch and the same problems in reverse") {
-        return Ok((Some(distrust), spent));
-    }
-    for problem in [0, problems - 1] {
-        let alone = run(&batch::broadcast(instruction, &questions[problem..=problem]))?;
-        let found = (0..elements).find_map(|index| {
-            let answers = (at(&first, problem, index), at(&alone, 0, index));
-            (answers.0 != answers.1).then(|| (questions[problem].clone(), answers))
-        });
-        if let Some(distrust) = verdict(found, "a problem in a batch and alone") {
-            return Ok((Some(distrust), spent));
+    // Noise looks like position: only an answer that comes again is one.
+    let again = ask()?;
+    for ((call, once), twice) in calls.iter().zip(&first).zip(&again) {
+        if let Some(index) = once.iter().zip(twice).position(|(x, y)| x != y) {
+            let question = questions[call[index / (instruction.m * instruction.n)]].clone();
+            let answers = (once[index], twice[index]);
+            let between = "two runs of the same batch";
+            return Ok((Some(Distrust::NotDeterministic { question, answers, between }), spent));
         }
     }
-    // The same problems at the head of a batch as large as those to come.
-    let count = LARGE.div_ceil(elements).max(problems);
-    let many: Vec<DotAdd> = questions.iter().cycle().take(count).cloned().collect();
-    let large = run(&batch::broadcast(instruction, &many))?;
-    if let Some(distrust) = verdict(changed(&|p, i| at(&large, p, i)), "a small batch and a large one") {
-        return Ok((Some(distrust), spent));
-    }
-    // One question at every position of a batch.
-    for question in questions.iter().skip(1).take(2) {
-        let same = batch::broadcast(instruction, &vec![question.clone(); problems]);
-        let d = run(&same)?;
-        for problem in 1..problems {
-            let answers = (at(&d, 0, 0), at(&d, problem, 0));
-            if answers.0 != answers.1 {
-                // Noise looks like position here, too.
-                let again = run(&same)?;
-                let question = question.clone();
-                let distrust = if (at(&again, 0, 0), at(&again, problem, 0)) == answers {
-                    let places = ("problem 0".into(), format!("problem {problem} of a batch"));
-                    Distrust::NotUniform { question, answers, places }
-                } else {
-                    Distrust::NotDeterministic { question, answers, between: "problems of a batch" }
-                };
-                return Ok((Some(distrust), spent));
+    let found = contradiction(instruction, &calls, &again).expect("the same answers as before");
+    let (question, answers, places) = found;
+    Ok((Some(Distrust::NotUniform { question: questions[question].clone(), answers, places }), spent))
+}
+
+/// What a call answers, element by element.
+type Answers = Vec<u64>;
+
+/// The problems of each call, as indices of questions: all, all in reverse, many, one alone.
+fn calls(instruction: &Instruction, questions: usize) -> Vec<Vec<usize>> {
+    let count = LARGE.div_ceil(instruction.m * instruction.n).max(questions + 1);
+    vec![
+        (0..questions).collect(),
+        (0..questions).rev().collect(),
+        (0..questions).cycle().take(count).collect(),
+        vec![1.min(questions - 1)],
+    ]
+}
+
+/// A question with two answers, and where they stood: in one problem, in one batch, or anywhere.
+fn contradiction(
+    instruction: &Instruction,
+    calls: &[Vec<usize>],
+    answers: &[Answers],
+) -> Option<(usize, (u64, u64), (String, String))> {
+    let elements = instruction.m * instruction.n;
+    let at = |call: usize, problem: usize, element: usize| answers[call][problem * elements + element];
+    let position = |element: usize| format!("({}, {})", element / instruction.n, element % instruction.n);
+    for (call, problems) in calls.iter().enumerate() {
+        for (problem, &question) in problems.iter().enumerate() {
+            let differing = (1..elements).find(|&e| at(call, problem, e) != at(call, problem, 0));
+            if let Some(element) = differing {
+                let found = (at(call, problem, 0), at(call, problem, element));
+                return Some((question, found, (position(0), position(element))));
             }
         }
     }
-    Ok((None, spent))
+    // Within a problem all elements agree; the first one stands for them.
+    let mut seen: HashMap<usize, (usize, usize)> = HashMap::new();
+    for (call, problems) in calls.iter().enumerate() {
+        for (problem, &question) in problems.iter().enumerate() {
+            let &mut (other_call, other) = seen.entry(question).or_insert((call, problem));
+            let found = (at(other_call, other, 0), at(call, problem, 0));
+            if found.0 != found.1 {
+                let place = |call: usize, problem: usize| {
+                    format!("problem {problem} of batch {call}, of {} problems", calls[call].len())
+                };
+                return Some((question, found, (place(other_call, other), place(call, problem))));
+            }
+        }
+    }
+    None
 }
