@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 
+use crate::selftest::Which;
+
 /// Finds out what a matrix unit actually computes, bit for bit.
 #[derive(Debug, Parser)]
 #[command(name = "mmaprobe", version, about, after_help = EXIT_CODES, max_term_width = 80)]
@@ -64,6 +66,9 @@ Examples:
     /// Multiply matrices of any size with one instruction of a device: D = A·B + C
     #[command(after_help = SIMULATE_HELP)]
     Simulate(Simulate),
+    /// Characterize random machines that nobody has seen, and check every claim
+    #[command(after_help = SELFTEST_HELP)]
+    Selftest(Selftest),
 }
 
 /// `instructions`.
@@ -221,6 +226,44 @@ pub struct Simulate {
     /// Append products +0·+0 where K is no multiple of the instruction's; this can change results
     #[arg(long)]
     pub pad_k: bool,
+}
+
+const SELFTEST_HELP: &str = "\
+Each machine is drawn from the seed and its index, executes arithmetic of its own
+(it shares no code with the inference), and is seen only as a device. The model
+found is held against it on fresh inputs. Exit code 1 if any claim is wrong, or a
+unit that is no function was not detected.
+
+Examples:
+  mmaprobe selftest --machines 500 --seed 1
+  mmaprobe selftest --machines 0 --defective 100
+  mmaprobe selftest --seed 1 --only 17      what became of machine 17, in full
+  mmaprobe selftest --seed 1 --only d3      the same of defective unit 3";
+
+/// `selftest`.
+#[derive(Debug, Args)]
+pub struct Selftest {
+    /// Random machines
+    #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u64).range(..=1_000_000))]
+    pub machines: u64,
+    /// Random units that are no function: noise, position, state, batch size
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u64).range(..=1_000_000))]
+    pub defective: u64,
+    /// Seed of the machines
+    #[arg(long, value_name = "S", default_value_t = 1)]
+    pub seed: u64,
+    /// Fresh dot-adds to check each model on, after as many that characterising takes
+    #[arg(long, value_name = "N", default_value_t = 20_000, value_parser = clap::value_parser!(u64).range(1..=MOST))]
+    pub validate: u64,
+    /// Only this machine (17), or this defective unit (d3), in full
+    #[arg(long, value_name = "I", conflicts_with = "details")]
+    pub only: Option<Which>,
+    /// Write a line of JSON for each machine to this file
+    #[arg(long, value_name = "FILE")]
+    pub details: Option<PathBuf>,
+    /// Replace an existing file of details
+    #[arg(long, requires = "details")]
+    pub force: bool,
 }
 
 fn seconds(text: &str) -> Result<f64, String> {

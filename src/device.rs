@@ -5,6 +5,7 @@
 
 pub mod cpu;
 pub mod exec;
+pub mod machine;
 pub mod record;
 pub mod replay;
 pub mod sheet;

@@ -17,6 +17,7 @@ pub mod matrix;
 pub mod npy;
 pub mod output;
 pub mod progress;
+pub mod selftest;
 pub mod sheet;
 pub mod shrink;
 pub mod table;

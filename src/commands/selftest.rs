@@ -1,0 +1,53 @@
+//! `mmaprobe selftest`.
+
+use super::{Failure, Outcome, print, width};
+use crate::cli::Selftest;
+use crate::output;
+use crate::selftest::{Plan, Tried, attempt, report, run as run_all};
+use crate::sheet::yaml;
+
+pub fn run(arguments: &Selftest) -> Result<Outcome, Failure> {
+    let Selftest { machines, defective, seed, validate, only, details, force } = arguments;
+    let plan = Plan { seed: *seed, machines: *machines, defective: *defective, validate: *validate };
+    if let Some(which) = only {
+        let tried = attempt(&plan, *which);
+        progress(&tried);
+        let sheet = tried.sheet.as_ref().map_or(String::new(), yaml::write);
+        print(&format!("{}\n{sheet}", report::in_full(&tried).trim_start()))?;
+        return Ok(outcome(std::slice::from_ref(&tried)));
+    }
+    let unusable = |error: std::io::Error| match details {
+        Some(path) => Failure::Usage(format!("{}: {error}", path.display())),
+        None => Failure::Output(error),
+    };
+    if let Some(path) = details {
+        output::check(path, *force).map_err(unusable)?;
+    }
+    let start = std::time::Instant::now();
+    let all = run_all(&plan, &progress);
+    eprintln!("{} units in {:.1} s", all.len(), start.elapsed().as_secs_f64());
+    if let Some(path) = details {
+        output::write(path, report::json_lines(&all).as_bytes(), *force).map_err(unusable)?;
+    }
+    print(&report::text(&all, width()))?;
+    Ok(outcome(&all))
+}
+
+fn outcome(all: &[Tried]) -> Outcome {
+    if all.iter().any(|tried| tried.verdict.is_failure()) { Outcome::Failed } else { Outcome::Held }
+}
+
+/// A line on stderr as a unit ends.
+fn progress(tried: &Tried) {
+    let cost = tried
+        .cost
+        .map_or(String::new(), |cost| format!("{} rounds, {} dot-adds, ", cost.rounds, cost.dot_adds));
+    let what = tried.defect.map_or(String::new(), |defect| format!("[{defect}] "));
+    eprintln!(
+        "{}: {} {what}({cost}{:.1} s) {}",
+        tried.which,
+        tried.verdict.name(),
+        tried.time.as_secs_f64(),
+        tried.features.join("; ")
+    );
+}

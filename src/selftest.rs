@@ -1,0 +1,390 @@
+//! Trying the inference on machines that nobody has seen.
+//!
+//! Each random machine (`mmaprobe-machines`: drawn from a seed, with arithmetic of its own) is a
+//! [`Device`] like any other, characterised as `characterize` does it. The sheet that comes out, written
+//! and read again, is then held against the machine on fresh inputs: what it claims holds or does not.
+//! Units that are no function have to be named as such.
+
+pub mod report;
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use mmaprobe_machines::{Unit, defect, features, generate, words};
+use rand_core::SeedableRng;
+use rand_xoshiro::Xoshiro256PlusPlus;
+
+use crate::batch;
+use crate::bits::{Shown, ShownDotAdd};
+use crate::characterize::{Named, characterize};
+use crate::device::machine::MachineDevice;
+use crate::device::simulated::Simulated;
+use crate::device::{Device, DeviceError, Instruction, run_checked, sheet};
+use crate::inference::{Options, Progress, Silent};
+use crate::probes::random::Distribution;
+use crate::probes::{DotAdd, sparse};
+use crate::sheet::schema::{self, Counterexample, NanPayloads};
+use crate::sheet::{Entry, Sheet, Status, yaml};
+use crate::shrink::shrink;
+use crate::validation::{self, Nans};
+
+/// What to try.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Plan {
+    /// Seed of the machines, and of the fresh inputs.
+    pub seed: u64,
+    /// Sound machines.
+    pub machines: u64,
+    /// Units that are no function.
+    pub defective: u64,
+    /// Fresh dot-adds to hold each model against, after as many that characterisation validates it on.
+    pub validate: u64,
+}
+
+/// One of the units that a seed gives. The same for any number of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Which {
+    /// A sound machine, by its index.
+    Machine(u64),
+    /// A unit that is no function, by its index.
+    Defective(u64),
+}
+
+impl Which {
+    /// Makes the unit.
+    pub fn unit(self, seed: u64) -> Unit {
+        match self {
+            Which::Machine(index) => Unit::sound(generate::machine(seed, index)),
+            Which::Defective(index) => defect::unit(seed, index),
+        }
+    }
+}
+
+impl std::fmt::Display for Which {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Which::Machine(index) => write!(f, "{index}"),
+            Which::Defective(index) => write!(f, "d{index}"),
+        }
+    }
+}
+
+impl std::str::FromStr for Which {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Which, String> {
+        let (digits, which): (&str, fn(u64) -> Which) = match text.strip_prefix('d') {
+            Some(digits) => (digits, Which::Defective),
+            None => (text, Which::Machine),
+        };
+        let index = digits.parse().map_err(|_| "an index is expected, such as 17 or d3".to_string())?;
+        Ok(which(index))
+    }
+}
+
+/// What came of one unit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Verdict {
+    /// One model, equal to the machine on every fresh input.
+    Found,
+    /// A model with alternatives that no input told apart, equal on every fresh input.
+    AmbiguousButEqual,
+    /// Nothing is claimed, and a counterexample is shown.
+    Unexplained,
+    /// A claim that does not hold: a model that differs on a fresh input, a machine called no function,
+    /// a counterexample that is none, a unit that is no function given a model.
+    WrongClaim,
+    /// A unit that is no function, called that.
+    Detected,
+    /// A unit that is no function, called unexplained.
+    NotDetected,
+    /// The tool failed.
+    Failed,
+}
+
+impl Verdict {
+    /// The word in tables.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Verdict::Found => "found",
+            Verdict::AmbiguousButEqual => "ambiguous but equal",
+            Verdict::Unexplained => "unexplained",
+            Verdict::WrongClaim => "WRONG CLAIM",
+            Verdict::Detected => "detected",
+            Verdict::NotDetected => "not detected",
+            Verdict::Failed => "FAILED",
+        }
+    }
+
+    /// Whether the tool did not keep what it promises.
+    pub const fn is_failure(self) -> bool {
+        matches!(self, Verdict::WrongClaim | Verdict::NotDetected | Verdict::Failed)
+    }
+}
+
+/// A unit that was tried.
+#[derive(Clone, Debug)]
+pub struct Tried {
+    /// Which.
+    pub which: Which,
+    /// K.
+    pub k: usize,
+    /// The kind of its defect.
+    pub defect: Option<&'static str>,
+    /// What is special about it.
+    pub features: Vec<String>,
+    /// It in words.
+    pub description: String,
+    /// What came of it.
+    pub verdict: Verdict,
+    /// Why, where that takes words: what was claimed, and what the unit does.
+    pub reason: String,
+    /// What characterising it took.
+    pub cost: Option<schema::Cost>,
+    /// The sheet, if there is one.
+    pub sheet: Option<Sheet>,
+    /// How long it took. Not to be printed where output has to be the same every time.
+    pub time: Duration,
+}
+
+/// Tries all units of a plan on as many threads as the current rayon pool has; `done` is told of each as
+/// it ends. The outcome is in the order of the plan, sound machines first.
+pub fn run(plan: &Plan, done: &(dyn Fn(&Tried) + Sync)) -> Vec<Tried> {
+    let units = (0..plan.machines).map(Which::Machine).chain((0..plan.defective).map(Which::Defective));
+    let units: Vec<Which> = units.collect();
+    let next = AtomicU64::new(0);
+    let all: Mutex<Vec<Tried>> = Mutex::new(Vec::new());
+    std::thread::scope(|scope| {
+        for _ in 0..rayon::current_num_threads().min(units.len()) {
+            scope.spawn(|| {
+                while let Some(&which) = units.get(next.fetch_add(1, Ordering::Relaxed) as usize) {
+                    let tried = attempt(plan, which);
+                    done(&tried);
+                    all.lock().unwrap_or_else(std::sync::PoisonError::into_inner).push(tried);
+                }
+            });
+        }
+    });
+    let mut all = all.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
+    all.sort_by_key(|tried| tried.which);
+    all
+}
+
+/// Tries one unit.
+///
+/// It is asked from one thread: what a unit with a memory answers must not depend on how threads take
+/// turns.
+pub fn attempt(plan: &Plan, which: Which) -> Tried {
+    let start = Instant::now();
+    let unit = which.unit(plan.seed);
+    let mut description = words::describe(&unit.machine);
+    if let Some(defect) = &unit.defect {
+        description = format!("{description}defect: {}\n", defect.describe());
+    }
+    let mut tried = Tried {
+        which,
+        k: unit.machine.k,
+        defect: unit.defect.as_ref().map(defect::Defect::kind),
+        features: features::of(&unit.machine),
+        description,
+        verdict: Verdict::Failed,
+        reason: String::new(),
+        cost: None,
+        sheet: None,
+        time: Duration::ZERO,
+    };
+    let device = MachineDevice::new(&format!("machine {which} of seed {}", plan.seed), unit);
+    let judged = rayon::ThreadPoolBuilder::new().num_threads(1).build().map(|pool| {
+        let judge = || pool.install(|| judge(&device, plan, which));
+        catch_unwind(AssertUnwindSafe(judge))
+    });
+    match judged {
+        Ok(Ok(Ok((sheet, verdict, reason)))) => {
+            tried.cost = sheet.instructions.first().and_then(|entry| entry.cost);
+            tried.sheet = Some(sheet);
+            tried.verdict = verdict;
+            tried.reason = reason;
+        }
+        Ok(Ok(Err(problem))) => tried.reason = problem,
+        Ok(Err(panic)) => {
+            let text = panic.downcast_ref::<String>().map(String::as_str);
+            let text = text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("");
+            tried.reason = format!("it panicked: {text}");
+        }
+        Err(error) => tried.reason = format!("no thread could be started: {error}"),
+    }
+    tried.time = start.elapsed();
+    tried
+}
+
+/// No progress to show: many machines are under way at once.
+struct Quiet;
+
+impl Named for Quiet {
+    fn named(&self, _: &str) -> Box<dyn Progress + '_> {
+        Box::new(Silent)
+    }
+}
+
+/// The sheet, whether what it says holds, and why not. `Err` if the tool failed.
+fn judge(device: &MachineDevice, plan: &Plan, which: Which) -> Result<(Sheet, Verdict, String), String> {
+    let instructions = device.instructions();
+    let options = Options { validate: plan.validate, seed: 1 };
+    let sheet =
+        characterize(device, instructions, &options, None, &Quiet).map_err(|error| error.to_string())?;
+    let sheet = yaml::parse(&yaml::write(&sheet), Path::new("the sheet"))
+        .map_err(|error| format!("the sheet cannot be read again: {error}"))?;
+    let [entry] = &sheet.instructions[..] else {
+        return Err(format!("the sheet has {} instructions, not 1", sheet.instructions.len()));
+    };
+    let is_defective = matches!(which, Which::Defective(_));
+    let (verdict, reason) = match entry.status {
+        Status::NotDeterministic | Status::NotUniform if is_defective => {
+            (Verdict::Detected, entry.status.name().to_string())
+        }
+        Status::NotDeterministic | Status::NotUniform => {
+            let note = entry.counterexample.as_ref().map_or("", |found| &found.note);
+            (Verdict::WrongClaim, format!("a sound machine is called {}: {note}", entry.status))
+        }
+        Status::Refuted | Status::Unexplained if is_defective => {
+            (Verdict::NotDetected, format!("it is called {}", entry.status))
+        }
+        Status::Refuted | Status::Unexplained => admitted(device, entry)?,
+        _ if is_defective => (Verdict::WrongClaim, "a unit that is no function got a sum tree".to_string()),
+        Status::Characterized | Status::Ambiguous | Status::ModeWithoutEffect | Status::Published => {
+            let seed = plan.seed.rotate_left(17) ^ plan.validate ^ FRESH;
+            match mismatch(device, &sheet, plan.validate, seed)? {
+                Some(counterexample) => (Verdict::WrongClaim, counterexample),
+                None if is_ambiguous(entry) => (Verdict::AmbiguousButEqual, String::new()),
+                None => (Verdict::Found, String::new()),
+            }
+        }
+    };
+    Ok((sheet, verdict, reason))
+}
+
+/// Sets the seeds of fresh inputs apart from those that characterisation draws from.
+const FRESH: u64 = 0x5e1f_7e57_f4e5_4000;
+
+/// Whether a sheet names alternatives, or leaves NaNs open.
+fn is_ambiguous(entry: &Entry) -> bool {
+    let nans_open = entry.validation.as_ref().is_some_and(|v| v.nan_payloads == NanPayloads::NotCompared);
+    entry.status == Status::Ambiguous
+        || !entry.equivalent.is_empty()
+        || !entry.ambiguous.is_empty()
+        || nans_open
+}
+
+/// What is admitted needs a counterexample that is one: the machine answers as it says, and, where there
+/// is a model, otherwise than that.
+fn admitted(device: &MachineDevice, entry: &Entry) -> Result<(Verdict, String), String> {
+    let instruction = &device.instructions()[0];
+    let Some(found) = &entry.counterexample else {
+        return Ok((Verdict::WrongClaim, format!("{} without a counterexample", entry.status)));
+    };
+    let question = question_of(found)?;
+    let said = bits_of(&found.device)?;
+    let answer =
+        ask(device, instruction, std::slice::from_ref(&question)).map_err(|error| error.to_string())?[0];
+    let signature = instruction.signature();
+    let shown = |bits| Shown { format: &signature.d, bits };
+    let mut text = format!("{}", ShownDotAdd { signature: &signature, dot_add: &question });
+    text += &format!("  machine  {}\n", shown(answer));
+    if answer != said {
+        text += &format!("  claimed  {}\n", shown(said));
+        return Ok((Verdict::WrongClaim, format!("its counterexample is none:\n{text}")));
+    }
+    if let Some(model) = &found.model {
+        let model = bits_of(model)?;
+        text += &format!("  best fit {}\n", shown(model));
+        if model == answer {
+            return Ok((Verdict::WrongClaim, format!("its counterexample is none:\n{text}")));
+        }
+    }
+    Ok((Verdict::Unexplained, text))
+}
+
+fn bits_of(hex: &str) -> Result<u64, String> {
+    let digits = hex.trim_start_matches("0x");
+    u64::from_str_radix(digits, 16).map_err(|_| format!("{hex:?} in a sheet is no bit pattern"))
+}
+
+fn question_of(found: &Counterexample) -> Result<DotAdd, String> {
+    let all = |texts: &[String]| texts.iter().map(|text| bits_of(text)).collect::<Result<Vec<u64>, String>>();
+    let Counterexample { a, b, c, sa, sb, .. } = found;
+    Ok(DotAdd { a: all(a)?, b: all(b)?, c: bits_of(c)?, sa: all(sa)?, sb: all(sb)? })
+}
+
+/// What a device answers to single dot-adds.
+fn ask(
+    device: &dyn Device,
+    instruction: &Instruction,
+    questions: &[DotAdd],
+) -> Result<Vec<u64>, DeviceError> {
+    let answer = run_checked(device, instruction, &batch::batch_of(instruction, questions))?;
+    Ok(batch::answers(instruction, questions.len(), &answer))
+}
+
+/// Dot-adds of sparse inputs in one batch.
+const BATCH: usize = 1000;
+
+/// A fresh input on which the sheet and the machine differ, in words: three quarters of the inputs from
+/// every distribution, one quarter with few summands.
+fn mismatch(
+    device: &MachineDevice,
+    sheet: &Sheet,
+    dot_adds: u64,
+    seed: u64,
+) -> Result<Option<String>, String> {
+    let instruction = &device.instructions()[0];
+    let found = sheet::simulate(sheet, "the sheet".to_string()).map_err(|error| error.to_string())?;
+    let claimed = &found.instructions()[0];
+    let nans = if found.means_nan_bits(claimed) { Nans::Bits } else { Nans::AsOne };
+    let sets = (dot_adds * 3 / 4).div_ceil((instruction.m * instruction.n) as u64);
+    let plan = validation::Plan { sets, seed, distributions: Distribution::ALL.to_vec(), nans };
+    let outcome = validation::validate(device, instruction, &found, claimed, &plan, &|_| {})
+        .map_err(|error| error.to_string())?;
+    if let Some(mismatch) = outcome.mismatch {
+        return Ok(Some(mismatch.describe(&instruction.signature(), ("machine", "sheet"))));
+    }
+    sparse_mismatch(device, &found, nans, dot_adds / 4, seed).map_err(|error| error.to_string())
+}
+
+fn sparse_mismatch(
+    device: &MachineDevice,
+    found: &Simulated,
+    nans: Nans,
+    dot_adds: u64,
+    seed: u64,
+) -> Result<Option<String>, DeviceError> {
+    let (instruction, claimed) = (&device.instructions()[0], &found.instructions()[0]);
+    let signature = instruction.signature();
+    let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
+    let both = |questions: &[DotAdd]| {
+        let answers = ask(device, instruction, questions)?.into_iter().zip(ask(found, claimed, questions)?);
+        Ok::<_, DeviceError>(answers.collect::<Vec<(u64, u64)>>())
+    };
+    let differ = |answers| validation::differ(&signature.d, nans, answers);
+    let mut left = dot_adds as usize;
+    while left > 0 {
+        let count = left.min(BATCH);
+        left -= count;
+        let questions: Vec<DotAdd> = (0..count).map(|_| sparse::dot_add(&signature, &mut rng)).collect();
+        let Some(at) = both(&questions)?.into_iter().position(differ) else { continue };
+        let shrunk = shrink(&questions[at], &signature, &mut |questions| {
+            Ok::<_, DeviceError>(both(questions)?.into_iter().map(differ).collect())
+        })?;
+        let (machine, sheet) = both(std::slice::from_ref(&shrunk))?[0];
+        let shown = |bits| Shown { format: &signature.d, bits };
+        return Ok(Some(format!(
+            "few summands:\n{}  machine answers {}\n  sheet answers   {}\n",
+            ShownDotAdd { signature: &signature, dot_add: &shrunk },
+            shown(machine),
+            shown(sheet)
+        )));
+    }
+    Ok(None)
+}
