@@ -6,8 +6,8 @@
 use mmaprobe_model::Rounding;
 use mmaprobe_model::format::{self, Decoded, Format, Overflow, RoundTo, Specials, Subnormals, Tininess};
 use mmaprobe_model::tree::{
-    Added, Alignment, Carry, Exponents, Far, Fused, InputSubnormals, Model, NanRule, NanSource, Node, Normalised,
-    Product, Propagation, Rule, RuleId, ZeroSigns, ZeroTerms,
+    Added, Alignment, Beyond, Carry, Exponents, Far, Fused, InputSubnormals, Model, NanRule, NanSource, Node,
+    Normalised, Product, Propagation, Rule, RuleId, ZeroSigns, ZeroTerms,
 };
 use mmaprobe_probes::Signature;
 
@@ -227,6 +227,9 @@ fn product_words(product: &Product) -> String {
     match product {
         Product::Exact => "exact".to_string(),
         Product::OverflowsAt { exponent } => format!("exact, infinite from 2^{exponent} on"),
+        Product::FlushedBelow { exponent, sign_kept } => {
+            format!("exact, {} below 2^{exponent}", if *sign_kept { "zeros of their sign" } else { "+0" })
+        }
         Product::Rounded(round) => format!(
             "rounded {} to {}{}, subnormals {}, overflow {}",
             round.rounding,
@@ -401,9 +404,9 @@ fn turn_addition(
     if shape.arity >= 2 {
         push("carry bits", "unlimited".to_string(), with(Added::Fused(Fused { carry: None, ..fused.clone() })));
         for bits in 0..=MOST_CARRY_BITS {
-            for saturates in [false, true] {
-                let choice = format!("{bits}, then the sum {}", if saturates { "saturates" } else { "wraps" });
-                let carry = Some(Carry { bits, saturates });
+            for (beyond, words) in [(Beyond::Wraps, "wraps"), (Beyond::Saturates, "saturates")] {
+                let choice = format!("{bits}, then the sum {words}");
+                let carry = Some(Carry { bits, beyond });
                 push("carry bits", choice, with(Added::Fused(Fused { carry, ..fused.clone() })));
             }
         }
@@ -522,6 +525,7 @@ fn nan_words(rule: &NanRule, d: &Format) -> String {
     let width = 2 * d.bytes;
     match rule {
         NanRule::Unknown => "no rule known".to_string(),
+        NanRule::Merged { generated } => format!("all ORed, else 0x{generated:0width$x}"),
         NanRule::Canonical(bits) => format!("always 0x{bits:0width$x}"),
         NanRule::Propagated(rule) => {
             let source = |source| match source {
