@@ -346,6 +346,64 @@ fn words() {
 }
 
 #[test]
+fn words_of_what_is_rare() {
+    let text = describe(&shapes::many_rules());
+    for words in [
+        "Products are exact, but magnitudes below 2^-126 become zeros of their sign.",
+        "rounding to odd (RO)",
+        "the integer part has 3 bits and wraps around, but for its sign;",
+        "; a sticky bit below the sum says whether alignment changed a summand",
+        "Infinite a is read as NaN, infinite b is read as the largest number of its sign.",
+        "The fractions of NaNs that meet are ORed, and the sign is that of the last; a NaN that no operand \
+         brought along is 0x7fc00000.",
+    ] {
+        assert!(text.contains(words), "{words}: {text}");
+    }
+}
+
+#[test]
+fn phrases_of_what_is_rare() {
+    let text = write(&sheet(vec![entry("x", &shapes::many_rules())]));
+    for (phrase, wrong, problem) in [
+        (
+            "a: tf32, infinities to NaN",
+            "a: tf32, infinities to nothing",
+            "unknown treatment of infinities `infinities to nothing`; expected one of: infinities kept, \
+             infinities to NaN, infinities to largest",
+        ),
+        (
+            "b: tf32, subnormals to +0, infinities to largest",
+            "b: tf32, infinities to largest, subnormals to +0",
+            "`subnormals to +0` is too much in `tf32, infinities to largest, subnormals to +0`; expected a \
+             format, then what becomes of subnormals, then what becomes of infinities",
+        ),
+        (
+            "product: flushed to signed zero below 2^-126",
+            "product: flushed to zero below 2^-126",
+            "unknown product `flushed to zero below 2^-126`; expected `exact`, `overflows at 2^128`, `flushed \
+             to +0 below 2^-126`, `flushed to signed zero below 2^-126` or a rounding",
+        ),
+        (
+            "carry: 3 bits, magnitude wraps",
+            "carry: 3 bits, sign wraps",
+            "`3 bits, sign wraps` is no carry; expected `3 bits, wraps`, `3 bits, magnitude wraps` or `3 bits, \
+             saturates`",
+        ),
+        (
+            "nan: merged, generated 0x7fc00000",
+            "nan: merged, generated 7fc00000",
+            "`7fc00000` is no bit pattern",
+        ),
+        ("rounding: RO\n", "rounding: RX\n", "unknown rounding mode `RX`; expected one of: RU, RD,"),
+        ("sticky: true\n", "sticky: maybe\n", "invalid type"),
+    ] {
+        assert!(text.contains(phrase), "{phrase}: {text}");
+        let error = parse(&text.replacen(phrase, wrong, 1), Path::new("x.yaml")).unwrap_err();
+        assert!(error.to_string().contains(problem), "{error}");
+    }
+}
+
+#[test]
 fn drawings() {
     assert_eq!(
         draw(&shapes::lanes(64), 80),
@@ -392,8 +450,8 @@ fn drawings() {
 #[test]
 fn deep_trees_go_on_below() {
     let lines = draw(&shapes::many_rules(), 40);
-    assert!(lines.iter().any(|line| line.ends_with("└─ s2 (below)")), "{lines:#?}");
-    assert!(lines.iter().any(|line| line.starts_with("s2 = Σ fused F=22 RZ")), "{lines:#?}");
+    assert!(lines.iter().any(|line| line.ends_with("└─ s3 (below)")), "{lines:#?}");
+    assert!(lines.iter().any(|line| line.starts_with("s3 = Σ fused F=23 RA, sticky")), "{lines:#?}");
 }
 
 fn assert_fits(text: &str, width: usize) {

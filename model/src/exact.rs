@@ -100,6 +100,19 @@ impl Term {
         }
     }
 
+    /// Whether the number is a multiple of 2^`quantum`, so that aligning it there changes nothing.
+    pub fn is_multiple_of(&self, quantum: i32) -> bool {
+        let zeros = match &self.magnitude {
+            Magnitude::Small(0) => return true,
+            Magnitude::Small(magnitude) => magnitude.trailing_zeros(),
+            Magnitude::Large(limbs) => {
+                let empty = limbs.iter().take_while(|&&limb| limb == 0).count();
+                64 * empty as u32 + limbs[empty].trailing_zeros()
+            }
+        };
+        self.lsb + zeros as i32 >= quantum
+    }
+
     /// The leading bits, and whether more follow.
     #[inline]
     pub fn reduced(&self) -> Reduced {

@@ -4,9 +4,10 @@ use alloc::vec::Vec;
 
 use crate::exact::{Magnitude, Term};
 use crate::format::{Decoded, Format, RoundTo};
+use crate::rounding::Rounding;
 use crate::tree::{
-    Added, Carry, Exponents, Fused, InputSubnormals, Model, ModelError, NanRule, NanSource, Node, Normalised,
-    Operand, Product, Rule, ZeroTerms,
+    Added, Beyond, Carry, Exponents, Fused, InputInfinities, InputSubnormals, Model, ModelError, NanRule,
+    NanSource, Node, Normalised, Operand, Product, Rule, ZeroTerms,
 };
 
 /// What a node of the tree evaluates to.
@@ -131,7 +132,9 @@ impl<'m> Executor<'m> {
         let d = &self.model.d;
         match &self.model.nan {
             NanRule::Canonical(bits) => *bits,
-            NanRule::Propagated(_) => d.pack(Decoded::Nan { negative: nan.negative, fraction: nan.fraction }),
+            NanRule::Propagated(_) | NanRule::Merged { .. } => {
+                d.pack(Decoded::Nan { negative: nan.negative, fraction: nan.fraction })
+            }
             NanRule::Unknown => d.pack(Decoded::Nan { negative: false, fraction: quiet_bit(d) }),
         }
     }
@@ -154,6 +157,11 @@ fn element(operand: &Operand, bits: u64) -> Decoded {
             let negative = negative && operand.subnormals == InputSubnormals::FlushedToSignedZero;
             Decoded::Finite { negative, significand: 0, exponent }
         }
+        Decoded::Infinite { negative } => match operand.infinities {
+            InputInfinities::Kept => Decoded::Infinite { negative },
+            InputInfinities::Nan => Decoded::Nan { negative, fraction: quiet_bit(&operand.format) },
+            InputInfinities::Largest => operand.format.largest(negative),
+        },
         decoded => decoded,
     }
 }
@@ -206,7 +214,7 @@ fn product(model: &Model, a: u64, b: u64) -> Value {
             value
         }
         (Nan { negative: na, fraction: x }, Nan { negative: nb, fraction: y }) => {
-            Value::Nan(preferred(&model.nan, [a_nan(na, x), b_nan(nb, y)].into_iter()))
+            Value::Nan(preferred(model, [a_nan(na, x), b_nan(nb, y)].into_iter()))
         }
         (Nan { negative, fraction }, _) => Value::Nan(a_nan(negative, fraction)),
         (_, Nan { negative, fraction }) => Value::Nan(b_nan(negative, fraction)),
@@ -231,7 +239,12 @@ fn form_product(rule: &Product, exact: Term) -> Value {
         {
             Value::Infinite { negative: exact.negative, overflowed: true }
         }
-        Product::OverflowsAt { .. } => finite(exact),
+        Product::FlushedBelow { exponent, sign_kept }
+            if exact.leading_exponent().is_some_and(|leading| leading < *exponent) =>
+        {
+            finite(Term::zero(exact.negative && *sign_kept, exact.exponent))
+        }
+        Product::OverflowsAt { .. } | Product::FlushedBelow { .. } => finite(exact),
     }
 }
 
@@ -281,10 +294,18 @@ fn scaled(value: &Value, scale: Decoded, format: &Format) -> Value {
     }
 }
 
-/// The NaN that goes first.
-fn preferred(rule: &NanRule, nans: impl Iterator<Item = Nan>) -> Nan {
-    let NanRule::Propagated(rule) = rule else {
-        return GENERATED;
+/// What NaNs that meet in an operation become: the one that goes first, or all of them in one.
+fn preferred(model: &Model, nans: impl Iterator<Item = Nan>) -> Nan {
+    let rule = match &model.nan {
+        NanRule::Propagated(rule) => rule,
+        NanRule::Merged { generated } => {
+            let patterns = nans.map(|nan| with_pattern(nan, *generated, &model.d));
+            let merged = patterns.reduce(|all, nan| Nan { fraction: all.fraction | nan.fraction, ..nan });
+            // It has its pattern, even if what the operation generated was the last.
+            let source = Some(NanSource::Accumulator);
+            return merged.map_or(GENERATED, |nan| Nan { source, ..nan });
+        }
+        NanRule::Canonical(_) | NanRule::Unknown => return GENERATED,
     };
     let rank = |nan: &Nan| match nan.source {
         None if rule.generated_first => 0,
@@ -365,16 +386,26 @@ fn sum<'v>(
 /// A NaN that leaves a sum. Whoever brought it there, to what follows it is an earlier sum, with the
 /// pattern that it has.
 fn handed_on(model: &Model, nan: Nan) -> Nan {
-    let NanRule::Propagated(rule) = &model.nan else {
-        return Nan { overflowed: false, ..nan };
+    let (generated, quieted) = match &model.nan {
+        NanRule::Propagated(rule) => (rule.generated, rule.quieted && nan.source.is_some()),
+        NanRule::Merged { generated } => (*generated, false),
+        NanRule::Canonical(_) | NanRule::Unknown => return Nan { overflowed: false, ..nan },
     };
-    let (negative, fraction) = match (nan.source, model.d.decode(rule.generated)) {
-        (Some(_), _) if rule.quieted => (nan.negative, nan.fraction | quiet_bit(&model.d)),
+    let mut nan = with_pattern(nan, generated, &model.d);
+    if quieted {
+        nan.fraction |= quiet_bit(&model.d);
+    }
+    Nan { source: Some(NanSource::Accumulator), overflowed: false, ..nan }
+}
+
+/// A NaN with sign and fraction: where no operand brought it along, those of the pattern `generated`.
+fn with_pattern(nan: Nan, generated: u64, d: &Format) -> Nan {
+    let (negative, fraction) = match (nan.source, d.decode(generated)) {
         (Some(_), _) => (nan.negative, nan.fraction),
         (None, Decoded::Nan { negative, fraction }) => (negative, fraction),
-        (None, _) => (false, quiet_bit(&model.d)),
+        (None, _) => (false, quiet_bit(d)),
     };
-    Nan { negative, fraction, source: Some(NanSource::Accumulator), overflowed: false }
+    Nan { negative, fraction, ..nan }
 }
 
 /// The sum where a summand is NaN or infinite.
@@ -407,7 +438,7 @@ fn special_sum<'v>(model: &Model, rule: &Rule, summands: impl Iterator<Item = &'
             Value::Nan(nan) => Some(*nan),
             _ => None,
         });
-        let nan = handed_on(model, preferred(&model.nan, nans.chain(generated)));
+        let nan = handed_on(model, preferred(model, nans.chain(generated)));
         return Value::Nan(nan);
     }
     // What is rounded is an operand of whatever follows.
@@ -450,6 +481,7 @@ fn fused_sum<'v>(
         };
         (&number.term, largest - alignment.fraction_bits as i32, rounding)
     });
+    let lost = fused.sticky && aligned.clone().any(|(term, quantum, _)| !term.is_multiple_of(quantum));
     // Nearly always a fixed-point sum of 128 bits is enough. (2^7 summands of 120 bits fit.)
     let fixed = aligned.clone().try_fold((0i128, 0), |(sum, count), (term, quantum, rounding)| {
         (count < 128).then_some((sum + term.fixed(quantum, rounding, unit)?, count + 1))
@@ -465,6 +497,10 @@ fn fused_sum<'v>(
         Some(carry) => limited(total, carry, largest, unit),
         None => total,
     };
+    if lost && !total.is_zero() {
+        let bit = Term::new(total.negative, 1, unit - 1, largest);
+        return Term { exponent: largest, ..Term::sum([&total, &bit]) };
+    }
     Term { exponent: largest, ..total }
 }
 
@@ -484,20 +520,21 @@ fn limited(total: Term, carry: Carry, largest: i32, quantum: i32) -> Term {
     if fits(&total) {
         return total;
     }
-    if carry.saturates {
-        return if total.negative {
-            Term::new(true, 1, limit, largest)
-        } else {
-            Term {
-                exponent: largest,
-                ..Term::sum(&[Term::new(false, 1, limit, largest), Term::new(true, 1, quantum, largest)])
-            }
-        };
-    }
-    // Subtract the multiple of 2^(bits + 1) that brings the sum into the range.
-    let half = Term::new(false, 1, limit, largest);
-    let moved = Term::sum([&total, &half]);
-    let mut multiple = moved.aligned(limit + 1, crate::Rounding::Down, largest);
-    multiple.negative = !multiple.negative;
-    Term { exponent: largest, ..Term::sum([&total, &multiple]) }
+    let end = Term::new(total.negative, 1, limit, largest);
+    // What is subtracted to bring the sum into the range.
+    let mut excess = match carry.beyond {
+        Beyond::Saturates if total.negative => return end,
+        Beyond::Saturates => {
+            let unit = Term::new(true, 1, quantum, largest);
+            return Term { exponent: largest, ..Term::sum([&end, &unit]) };
+        }
+        // The multiple of 2^(bits + 1) below the sum and half of that.
+        Beyond::Wraps => {
+            let half = Term::new(false, 1, limit, largest);
+            Term::sum([&total, &half]).aligned(limit + 1, Rounding::Down, largest)
+        }
+        Beyond::MagnitudeWraps => total.aligned(limit, Rounding::TowardZero, largest),
+    };
+    excess.negative = !excess.negative;
+    Term { exponent: largest, ..Term::sum([&total, &excess]) }
 }

@@ -38,7 +38,8 @@ use crate::algorithms::{Algorithm, Conventions, Output, Types};
 use crate::format::{Format, Overflow, RoundTo, Subnormals, Tininess};
 use crate::rounding::Rounding;
 use crate::tree::{
-    Added, Alignment, Carry, Exponents, Far, InputSubnormals, Model, Node, NodeId, Normalised, Product,
+    Added, Alignment, Beyond, Carry, Exponents, Far, InputInfinities, InputSubnormals, Model, Node, NodeId,
+    Normalised, Product,
 };
 
 /// What a model is called.
@@ -108,7 +109,7 @@ struct Sum {
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Kept {
     Exactly,
-    Aligned { alignment: Vec<Alignment>, exponents: Exponents, carry: Option<Carry> },
+    Aligned { alignment: Vec<Alignment>, exponents: Exponents, carry: Option<Carry>, sticky: bool },
 }
 
 impl Tree {
@@ -146,6 +147,7 @@ impl Tree {
                         carry: fused
                             .carry
                             .filter(|carry| carry.bits < children.len().next_power_of_two().ilog2() + 2),
+                        sticky: fused.sticky,
                     },
                 };
                 let overflow_first = rule.infinite_operands_first && formed(model) != Product::Exact;
@@ -320,6 +322,7 @@ fn finest_product(model: &Model) -> i32 {
 fn formed(model: &Model) -> Product {
     match model.product {
         Product::OverflowsAt { exponent } if largest_product(model) < exponent => Product::Exact,
+        Product::FlushedBelow { exponent, .. } if finest_product(model) >= exponent => Product::Exact,
         // A product that its format holds; that has another nominal exponent is nothing to exact sums.
         Product::Rounded(round)
             if largest_product(model) <= round.format.max_exponent()
@@ -383,7 +386,7 @@ fn without_idle_ends(model: &Model, added: &Kept, children: &[Tree], round: &mut
             }
         }
         // Products that vanish beside the largest c cannot carry it over the end.
-        Kept::Aligned { alignment, carry: None, .. } => {
+        Kept::Aligned { alignment, carry: None, sticky: false, .. } => {
             let bits = alignment.iter().map(|alignment| alignment.fraction_bits as i32).max().unwrap_or(0);
             let truncated = alignment.iter().all(|a| a.far.is_none() && a.rounding == Rounding::TowardZero);
             // A sum so far is no larger than c can be.
@@ -586,8 +589,8 @@ impl Differences {
                 self.push(format!("{place}, summands are aligned and cut"))
             }
             (
-                Kept::Aligned { alignment, exponents, carry },
-                Kept::Aligned { alignment: a, exponents: e, carry: c },
+                Kept::Aligned { alignment, exponents, carry, sticky },
+                Kept::Aligned { alignment: a, exponents: e, carry: c, sticky: s },
             ) => {
                 for ((child, alignment), expected) in found.children.iter().zip(alignment).zip(a) {
                     if alignment != expected {
@@ -606,10 +609,17 @@ impl Differences {
                     self.push(format!("{place}, exponents are those of leading ones"));
                 }
                 if carry != c
-                    && let Some(Carry { bits, saturates }) = carry
+                    && let Some(Carry { bits, beyond }) = carry
                 {
-                    let beyond = if *saturates { "saturates" } else { "wraps" };
+                    let beyond = match beyond {
+                        Beyond::Wraps => "wraps",
+                        Beyond::MagnitudeWraps => "wraps, but for its sign",
+                        Beyond::Saturates => "saturates",
+                    };
                     self.push(format!("{place}, the integer part has {bits} bits and {beyond}"));
+                }
+                if sticky != s {
+                    self.push(format!("{place}, a sticky bit says that something was lost"));
                 }
             }
         }
@@ -663,6 +673,10 @@ impl Differences {
         match found {
             Product::Exact => self.push("products are exact".to_string()),
             Product::OverflowsAt { exponent } => self.push(format!("products of 2^{exponent} are infinite")),
+            Product::FlushedBelow { exponent, sign_kept } => {
+                let to = if *sign_kept { "zeros of their sign" } else { "+0" };
+                self.push(format!("products below 2^{exponent} are flushed to {to}"));
+            }
             Product::Rounded(round) => self.push(format!(
                 "products are rounded to {} ({}), subnormal ones {}",
                 round.format,
@@ -683,6 +697,16 @@ impl Differences {
                         InputSubnormals::Kept => "kept",
                         InputSubnormals::FlushedToPositiveZero => "flushed to +0",
                         InputSubnormals::FlushedToSignedZero => "flushed to zeros of their sign",
+                    }
+                ));
+            }
+            if found.infinities != expected.infinities && found.format.has_infinity() {
+                self.push(format!(
+                    "infinities of {what} are {}",
+                    match found.infinities {
+                        InputInfinities::Kept => "kept",
+                        InputInfinities::Nan => "read as NaN",
+                        InputInfinities::Largest => "read as the largest number",
                     }
                 ));
             }

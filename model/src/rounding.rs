@@ -1,9 +1,10 @@
-//! The rounding modes of Tables I and II of the MMA-Sim paper.
+//! Rounding modes: those of Tables I and II of the MMA-Sim paper, and rounding to odd.
 
 /// How a number between two neighbours of a grid becomes one of them.
 ///
-/// The first four are directed; the others round to the nearest neighbour and differ in what they
-/// do with a tie. Source: MMA-Sim paper, section III.E, Tables I and II.
+/// The first four are directed; the next six round to the nearest neighbour and differ in what they
+/// do with a tie. Source: MMA-Sim paper, section III.E, Tables I and II. Rounding to odd is in neither
+/// table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Rounding {
     /// RU: toward +∞.
@@ -26,10 +27,14 @@ pub enum Rounding {
     NearestTiesToEven,
     /// RNO: to nearest, ties to the odd neighbour.
     NearestTiesToOdd,
+    /// RO: to the odd neighbour, whichever is nearer: the magnitude is truncated, and its lowest bit set
+    /// if anything was lost. ("Jamming", of von Neumann; Boldo and Melquiond 2008, "Emulation of a FMA and
+    /// correctly rounded sums: proved algorithms using rounding to odd".)
+    ToOdd,
 }
 
 impl Rounding {
-    /// Every mode, in the order of Tables I and II.
+    /// The modes of the paper, in the order of Tables I and II; [`EVERY`](Rounding::EVERY) has one more.
     pub const ALL: [Rounding; 10] = [
         Rounding::Up,
         Rounding::Down,
@@ -43,7 +48,19 @@ impl Rounding {
         Rounding::NearestTiesToOdd,
     ];
 
-    /// The paper's abbreviation: `RU`, `RD`, `RZ`, `RA`, `RNU`, `RND`, `RNZ`, `RNA`, `RNE`, `RNO`.
+    /// Every mode: those of the paper, and rounding to odd.
+    pub const EVERY: [Rounding; 11] = {
+        let mut every = [Rounding::ToOdd; 11];
+        let mut index = 0;
+        while index < Rounding::ALL.len() {
+            every[index] = Rounding::ALL[index];
+            index += 1;
+        }
+        every
+    };
+
+    /// The paper's abbreviation: `RU`, `RD`, `RZ`, `RA`, `RNU`, `RND`, `RNZ`, `RNA`, `RNE`, `RNO`; and
+    /// `RO` for rounding to odd.
     pub const fn abbreviation(self) -> &'static str {
         match self {
             Rounding::Up => "RU",
@@ -56,12 +73,13 @@ impl Rounding {
             Rounding::NearestTiesAway => "RNA",
             Rounding::NearestTiesToEven => "RNE",
             Rounding::NearestTiesToOdd => "RNO",
+            Rounding::ToOdd => "RO",
         }
     }
 
     /// The mode with this abbreviation, if there is one.
     pub fn from_abbreviation(abbreviation: &str) -> Option<Rounding> {
-        Rounding::ALL.into_iter().find(|mode| mode.abbreviation() == abbreviation)
+        Rounding::EVERY.into_iter().find(|mode| mode.abbreviation() == abbreviation)
     }
 
     /// Whether the truncated magnitude has to be incremented.
@@ -75,6 +93,7 @@ impl Rounding {
             Rounding::Down => return negative && (half || rest),
             Rounding::TowardZero => return false,
             Rounding::AwayFromZero => return half || rest,
+            Rounding::ToOdd => return !odd && (half || rest),
             Rounding::NearestTiesUp => !negative,
             Rounding::NearestTiesDown => negative,
             Rounding::NearestTiesToZero => false,

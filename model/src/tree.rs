@@ -41,12 +41,14 @@ pub struct Operand {
     pub format: Format,
     /// What becomes of subnormal elements.
     pub subnormals: InputSubnormals,
+    /// What becomes of infinite elements, in formats that have them.
+    pub infinities: InputInfinities,
 }
 
 impl Operand {
     /// An operand that is read as it is.
     pub const fn plain(format: Format) -> Operand {
-        Operand { format, subnormals: InputSubnormals::Kept }
+        Operand { format, subnormals: InputSubnormals::Kept, infinities: InputInfinities::Kept }
     }
 }
 
@@ -59,6 +61,17 @@ pub enum InputSubnormals {
     FlushedToPositiveZero,
     /// They become a zero of their sign (x86 "denormals are zero"; Intel SDM, volume 1, 10.2.3.4).
     FlushedToSignedZero,
+}
+
+/// What becomes of infinite elements of an operand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum InputInfinities {
+    /// They are infinities.
+    Kept,
+    /// They become the quiet NaN of their sign with an empty payload.
+    Nan,
+    /// They become the largest finite number of their sign.
+    Largest,
 }
 
 /// The block scales of A and B: one factor for each `block` consecutive elements along K.
@@ -82,6 +95,13 @@ pub enum Product {
     OverflowsAt {
         /// The power of two that is too large.
         exponent: i32,
+    },
+    /// Exactly, but a magnitude below 2^`exponent` becomes a zero; its nominal exponent stays what it was.
+    FlushedBelow {
+        /// The power of two that is not too small.
+        exponent: i32,
+        /// Whether the zero keeps the sign of what was flushed; otherwise it is +0.
+        sign_kept: bool,
     },
 }
 
@@ -193,6 +213,10 @@ pub struct Fused {
     pub zeros: ZeroTerms,
     /// The width of the sum's integer part, where it is limited.
     pub carry: Option<Carry>,
+    /// Whether one bit more, below the lowest of the sum, is set in its magnitude where alignment changed
+    /// any summand: half a unit of the summand with most fraction bits, added to the magnitude after the
+    /// carry. A sum that is zero stays so.
+    pub sticky: bool,
 }
 
 impl Fused {
@@ -204,6 +228,7 @@ impl Fused {
             floor: None,
             zeros: ZeroTerms::Ignored,
             carry: None,
+            sticky: false,
         }
     }
 
@@ -272,9 +297,20 @@ impl ZeroTerms {
 pub struct Carry {
     /// Bits before the binary point.
     pub bits: u32,
-    /// Whether the largest or smallest number is delivered beyond the limit, the largest having as many
-    /// fraction bits as the summand with most; otherwise the sum wraps as a two's complement number does.
-    pub saturates: bool,
+    /// What becomes of a sum beyond the limit.
+    pub beyond: Beyond,
+}
+
+/// What becomes of a sum that its [`Carry`] cannot hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Beyond {
+    /// It wraps, as a two's complement number does.
+    Wraps,
+    /// Its magnitude wraps, modulo 2^`bits` × 2^e_max, and its sign stays.
+    MagnitudeWraps,
+    /// It becomes the largest or smallest number within the limit, the largest having as many fraction bits
+    /// as the summand with most.
+    Saturates,
 }
 
 /// The sign of a zero sum.
@@ -314,6 +350,12 @@ pub enum NanRule {
     Canonical(u64),
     /// A NaN operand is handed on.
     Propagated(Propagation),
+    /// Where NaNs meet, their fractions are ORed, and the sign is that of the last: of the factor from B,
+    /// of the summand furthest right, or of the NaN that the operation generates.
+    Merged {
+        /// The pattern of a NaN that no operand brought along (0·∞, ∞ − ∞).
+        generated: u64,
+    },
     /// It is a NaN, and which one is not known. The executor delivers the format's positive quiet
     /// NaN with an empty payload; comparisons must treat all NaNs alike and say that they do.
     Unknown,

@@ -12,7 +12,8 @@ use mmaprobe_model::algorithms::{Algorithm, Conventions, Output, Types, chain_of
 use mmaprobe_model::execute::Value;
 use mmaprobe_model::format::{self, Format, RoundTo};
 use mmaprobe_model::tree::{
-    Model, ModelError, NanRule, NanSource, Node, Product, Propagation, Scale, ZeroTerms,
+    InputInfinities, Model, ModelError, NanRule, NanSource, Node, Operand, Product, Propagation, Scale,
+    ZeroTerms,
 };
 use num_traits::Zero;
 use rand::SeedableRng;
@@ -308,6 +309,51 @@ fn nans_are_handed_on() {
     assert_eq!(run(sum_first, [zero, one], [infinity, one], nan(1)), nan(1) | QUIET);
     let generated_first = Propagation { generated_first: true, ..sum_first };
     assert_eq!(run(generated_first, [zero, one], [infinity, one], nan(1)), GENERATED);
+}
+
+/// Where NaNs meet, their fractions are ORed, and the last one's sign stays.
+#[test]
+fn nans_are_merged() {
+    const GENERATED: u64 = 0xffc0_0000;
+    const NEGATIVE: u64 = 1 << 31;
+    let [one, zero, infinity] = [1.0f32, 0.0, f32::INFINITY].map(|x| u64::from(x.to_bits()));
+    let nan = |payload: u64| 0x7f80_0000 | payload;
+    let run = |a: [u64; 2], b: [u64; 2], c: u64| {
+        let chain = Model::chain_of_fma(format::FP32, format::FP32, 2);
+        let model = Model { nan: NanRule::Merged { generated: GENERATED }, ..chain };
+        Executor::new(&model).unwrap().dot_add(&a, &b, c, &[], &[])
+    };
+    // Quiet or not, as they are; factors first, then summands.
+    assert_eq!(run([one; 2], [one; 2], nan(1)), nan(1));
+    assert_eq!(run([nan(2), one], [nan(4) | NEGATIVE, one], one), nan(6) | NEGATIVE);
+    assert_eq!(run([nan(2) | NEGATIVE, one], [nan(4), one], one), nan(6));
+    assert_eq!(run([nan(2), nan(8)], [nan(4), one], nan(1) | NEGATIVE), nan(15));
+    assert_eq!(run([nan(2), one], [one, nan(8) | NEGATIVE], one), nan(10) | NEGATIVE);
+    // One that an operation generates is among them: as a product in its place, as a sum the last.
+    assert_eq!(run([zero, one], [infinity, one], one), GENERATED);
+    assert_eq!(run([zero, one], [infinity, one], nan(1)), GENERATED | 1);
+    assert_eq!(run([zero, nan(2)], [infinity, one], one), nan(0x40_0002));
+    assert_eq!(run([infinity, nan(2)], [one, one], infinity | NEGATIVE), nan(0x40_0002));
+}
+
+/// What infinite elements are read as.
+#[test]
+fn infinities_are_read_as_something_else() {
+    let [one, infinity] = [1.0f32, f32::INFINITY].map(|x| u64::from(x.to_bits()));
+    const NEGATIVE: u64 = 1 << 31;
+    let run = |infinities, a: u64, c: u64| {
+        let plain = Model::chain_of_fma(format::FP32, format::FP32, 1);
+        let operand = Operand { infinities, ..plain.a };
+        let model = Model { a: operand, c: operand, nan: NanRule::Merged { generated: 0 }, ..plain };
+        Executor::new(&model).unwrap().dot_add(&[a], &[one], c, &[], &[])
+    };
+    const QUIET: u64 = 0x7fc0_0000;
+    let largest = u64::from(f32::MAX.to_bits());
+    assert_eq!(run(InputInfinities::Kept, infinity, 0), infinity);
+    assert_eq!(run(InputInfinities::Nan, infinity | NEGATIVE, one), QUIET | NEGATIVE);
+    assert_eq!(run(InputInfinities::Nan, one, infinity), QUIET);
+    assert_eq!(run(InputInfinities::Largest, infinity | NEGATIVE, 0), largest | NEGATIVE);
+    assert_eq!(run(InputInfinities::Largest, infinity, infinity | NEGATIVE), 0);
 }
 
 #[test]

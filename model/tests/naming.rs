@@ -7,7 +7,8 @@ use mmaprobe_model::algorithms::{Algorithm, Conventions, Output, Types, chain_of
 use mmaprobe_model::format::{self, FP32, Format, Overflow, Subnormals, Tininess};
 use mmaprobe_model::naming::{Named, name};
 use mmaprobe_model::tree::{
-    Added, Carry, Exponents, InputSubnormals, Model, NanRule, Node, Product, ZeroSigns, ZeroTerms,
+    Added, Beyond, Carry, Exponents, InputInfinities, InputSubnormals, Model, NanRule, Node, Product,
+    ZeroSigns, ZeroTerms,
 };
 use published::{fdrda, published};
 
@@ -104,7 +105,7 @@ fn parameters_that_cannot_matter_are_no_part_of_a_name() {
     });
     // Nine summands below 4 need six bits.
     check(fda, format::BF16, 8, &|model| {
-        fused(model, 0).carry = Some(Carry { bits: 6, saturates: false });
+        fused(model, 0).carry = Some(Carry { bits: 6, beyond: Beyond::Wraps });
     });
 }
 
@@ -177,7 +178,7 @@ fn deviations_from_fda_are_said() {
         "where c is added, exponents are those of leading ones",
     );
     check(
-        &|model| fused(model, 0).carry = Some(Carry { bits: 3, saturates: true }),
+        &|model| fused(model, 0).carry = Some(Carry { bits: 3, beyond: Beyond::Saturates }),
         "where c is added, the integer part has 3 bits and saturates",
     );
     check(
@@ -200,6 +201,15 @@ fn deviations_from_fda_are_said() {
     check(
         &|model| model.a.subnormals = InputSubnormals::FlushedToPositiveZero,
         "subnormal numbers of A are flushed to +0",
+    );
+    check(&|model| model.c.infinities = InputInfinities::Nan, "infinities of c are read as NaN");
+    check(
+        &|model| model.product = Product::FlushedBelow { exponent: -126, sign_kept: false },
+        "products below 2^-126 are flushed to +0",
+    );
+    check(
+        &|model| fused(model, 0).sticky = true,
+        "where c is added, a sticky bit says that something was lost",
     );
 }
 

@@ -9,8 +9,8 @@ use common::spec::Spec;
 use common::{cases, on_two_threads};
 use mmaprobe_model::format::{self, Format, Overflow, RoundTo, Subnormals, Tininess};
 use mmaprobe_model::tree::{
-    Added, Alignment, Carry, Exponents, Far, Fused, InputSubnormals, Model, NanRule, Node, Normalised,
-    Operand, Product, Rule, Scale, Tree, ZeroSigns, ZeroTerms,
+    Added, Alignment, Beyond, Carry, Exponents, Far, Fused, InputInfinities, InputSubnormals, Model, NanRule,
+    Node, Normalised, Operand, Product, Rule, Scale, Tree, ZeroSigns, ZeroTerms,
 };
 use mmaprobe_model::{Executor, Rounding};
 use rand::{Rng, RngExt, SeedableRng};
@@ -21,7 +21,7 @@ fn one_of<T: Copy>(choices: &[T], rng: &mut impl Rng) -> T {
 }
 
 fn rounding(rng: &mut impl Rng) -> Rounding {
-    one_of(&Rounding::ALL, rng)
+    one_of(&Rounding::EVERY, rng)
 }
 
 fn round_to(format: Format, rng: &mut impl Rng) -> RoundTo {
@@ -57,7 +57,11 @@ fn fused(rng: &mut impl Rng) -> Fused {
             &[ZeroTerms::Ignored, ZeroTerms::SumsCounted, ZeroTerms::Counted, ZeroTerms::CountedAsFp32],
             rng,
         ),
-        carry: rng.random_bool(0.3).then(|| Carry { bits: rng.random_range(0..5), saturates: rng.random() }),
+        carry: rng.random_bool(0.3).then(|| Carry {
+            bits: rng.random_range(0..5),
+            beyond: one_of(&[Beyond::Wraps, Beyond::MagnitudeWraps, Beyond::Saturates], rng),
+        }),
+        sticky: rng.random_bool(0.3),
     }
 }
 
@@ -140,11 +144,20 @@ fn model(rng: &mut impl Rng) -> Model {
         InputSubnormals::FlushedToPositiveZero,
         InputSubnormals::FlushedToSignedZero,
     ];
-    let mut operand = |format| Operand { format, subnormals: one_of(&flushing, rng) };
+    use InputInfinities::{Kept, Largest, Nan};
+    let mut operand = |format| Operand {
+        format,
+        subnormals: one_of(&flushing, rng),
+        infinities: one_of(&[Kept, Kept, Kept, Nan, Largest], rng),
+    };
     let (a, b, c) = (operand(factors[0]), operand(factors[1]), operand(c));
-    let product = match rng.random_range(0..4) {
+    let product = match rng.random_range(0..5) {
         0 => Product::Rounded(round_to(one_of(&[FP64, FP32, FP16, BF16, E4M3, E2M1], rng), rng)),
         1 => Product::OverflowsAt { exponent: rng.random_range(-5..20) << rng.random_range(0..4) },
+        2 => Product::FlushedBelow {
+            exponent: rng.random_range(-20..5) << rng.random_range(0..4),
+            sign_kept: rng.random(),
+        },
         _ => Product::Exact,
     };
     Model { k, a, b, c, scale, product, tree: Tree { nodes, rules }, d, nan: NanRule::Unknown }

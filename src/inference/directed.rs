@@ -18,9 +18,11 @@ use rand_xoshiro::rand_core::SeedableRng;
 use super::fit;
 
 /// Inputs that differ inside and are varied.
-const LATENT: usize = 100;
+const LATENT: usize = 60;
+/// Inputs that are looked at.
+const SCANNED: usize = 3000;
 /// Variations of each.
-const VARIATIONS: usize = 60;
+const VARIATIONS: usize = 40;
 
 /// Searches for an input on which the two models give different results, starting from these inputs.
 ///
@@ -41,7 +43,7 @@ pub fn search(
     let mut pair = Pair { one: Executor::new(model).ok()?, other: Executor::new(other).ok()? };
     let mut wide = Pair { one: Executor::new(&wide_one).ok()?, other: Executor::new(&wide_other).ok()? };
     let mut latent = 0;
-    for input in inputs {
+    for input in inputs.iter().take(SCANNED) {
         let Some(inside) = pair.differs_inside(input).or_else(|| wide.differs_inside(input)) else {
             continue;
         };

@@ -6,8 +6,8 @@
 use mmaprobe_model::Rounding;
 use mmaprobe_model::format::{self, Decoded, Format, Overflow, RoundTo, Specials, Subnormals, Tininess};
 use mmaprobe_model::tree::{
-    Added, Alignment, Carry, Exponents, Far, Fused, InputSubnormals, Model, NanRule, NanSource, Node, NodeId,
-    Normalised, Product, Propagation, Rule, RuleId, ZeroSigns, ZeroTerms,
+    Added, Alignment, Beyond, Carry, Exponents, Far, Fused, InputInfinities, InputSubnormals, Model, NanRule,
+    NanSource, Node, NodeId, Normalised, Product, Propagation, Rule, RuleId, ZeroSigns, ZeroTerms,
 };
 use mmaprobe_probes::Signature;
 
@@ -69,6 +69,19 @@ pub fn turn_all(model: &Model, signature: &Signature, class: Class, evidence: &E
             global("a subnormal c", input_words(c).to_string(), &|m| m.c.subnormals = c);
         }
     }
+    if class >= Class::Infinite {
+        for (name, read) in [("A", 0), ("B", 1), ("C", 2)] {
+            for (infinities, choice) in [
+                (InputInfinities::Kept, "are infinite"),
+                (InputInfinities::Nan, "are NaNs"),
+                (InputInfinities::Largest, "are the largest number"),
+            ] {
+                global(&format!("infinite elements of {name}"), choice.to_string(), &|m| {
+                    [&mut m.a, &mut m.b, &mut m.c][read].infinities = infinities;
+                });
+            }
+        }
+    }
     for (knob, product) in products(model.product, signature, class) {
         global(knob, product_words(&product), &|m| m.product = product);
     }
@@ -78,6 +91,10 @@ pub fn turn_all(model: &Model, signature: &Signature, class: Class, evidence: &E
         for nan in known.chain((model.nan == NanRule::Unknown).then_some(NanRule::Unknown)) {
             global("NaN results", nan_words(&nan, &signature.d), &|m| m.nan = nan);
         }
+    }
+    for twice in [false, true] {
+        let choice = if twice { "once more" } else { "once" };
+        global("the result is rounded", choice.to_string(), &|m| round_twice(m, twice));
     }
     if class >= Class::Zero {
         for from_zero in [false, true] {
@@ -94,6 +111,25 @@ pub fn turn_all(model: &Model, signature: &Signature, class: Class, evidence: &E
         }
     }
     turned
+}
+
+/// Rounds the result once more, by a rule of its own that first is as the root's, or no more.
+fn round_twice(model: &mut Model, twice: bool) {
+    let Some(Node::Sum { children, rule }) = model.tree.nodes.last().cloned() else { return };
+    let is_twice = children.len() == 1 && matches!(model.tree.nodes[children[0]], Node::Sum { .. });
+    if twice && !is_twice {
+        let Normalised::To(round) = model.tree.rules[rule].normalised else { return };
+        let root = model.tree.nodes.len() - 1;
+        let again = Rule { normalised: Normalised::To(round), ..Rule::ieee(model.d) };
+        model.tree.rules.push(again);
+        model.tree.nodes.push(Node::Sum { children: vec![root], rule: model.tree.rules.len() - 1 });
+    } else if !twice && is_twice {
+        let single = matches!(model.tree.nodes[children[0]], Node::Sum { rule, .. }
+            if matches!(model.tree.rules[rule].normalised, Normalised::To(round) if round.format == model.d));
+        if single {
+            model.tree.nodes.pop();
+        }
+    }
 }
 
 /// Puts a +0 among the summands of each sum of products alone, or takes it away: its only effect is on
@@ -232,11 +268,22 @@ fn products(current: Product, signature: &Signature, class: Class) -> Vec<(&'sta
             all.push(("products", Product::OverflowsAt { exponent: format.max_exponent() + 1 }));
         }
     }
+    if class >= Class::Subnormal {
+        let mut lowest: Vec<i32> = formats.iter().map(|format| format.min_exponent()).collect();
+        lowest.extend([signature.d, format::FP32, format::FP16].map(|format| format.min_exponent()));
+        lowest.sort_unstable();
+        lowest.dedup();
+        for exponent in lowest {
+            for sign_kept in [true, false] {
+                all.push(("products", Product::FlushedBelow { exponent, sign_kept }));
+            }
+        }
+    }
     let Product::Rounded(round) = current else {
         return all;
     };
     let mut push = |knob, round| all.push((knob, Product::Rounded(round)));
-    for rounding in Rounding::ALL {
+    for rounding in Rounding::EVERY {
         push("rounding of products", RoundTo { rounding, ..round });
     }
     for fraction_bits in 0..=round.format.fraction_bits {
@@ -278,6 +325,9 @@ fn product_words(product: &Product) -> String {
     match product {
         Product::Exact => "exact".to_string(),
         Product::OverflowsAt { exponent } => format!("exact, infinite from 2^{exponent} on"),
+        Product::FlushedBelow { exponent, sign_kept } => {
+            format!("exact, {} below 2^{exponent}", if *sign_kept { "zeros of their sign" } else { "+0" })
+        }
         Product::Rounded(round) => format!(
             "rounded {} to {}{}, subnormals {}, overflow {}",
             round.rounding,
@@ -398,12 +448,16 @@ fn turn_addition(
     let Added::Fused(fused) = &rule.added else {
         return;
     };
-    for rounding in Rounding::ALL {
+    for rounding in Rounding::EVERY {
         let mut changed = fused.clone();
         for alignment in &mut changed.alignment {
             alignment.rounding = rounding;
         }
         push("rounding at alignment", rounding.to_string(), with(Added::Fused(changed)));
+    }
+    for sticky in [false, true] {
+        let choice = if sticky { "says that something was cut off" } else { "none" };
+        push("sticky bit", choice.to_string(), with(Added::Fused(Fused { sticky, ..fused.clone() })));
     }
     for exponents in [Exponents::Raw, Exponents::Normalised] {
         let choice = match exponents {
@@ -431,7 +485,7 @@ fn turn_addition(
             );
             push("alignment of the other summands", choice, pair(first, Alignment { fraction_bits, ..rest }));
         }
-        for rounding in Rounding::ALL {
+        for rounding in Rounding::EVERY {
             let choice = rounding.to_string();
             push(
                 "rounding of the first summand",
@@ -456,10 +510,13 @@ fn turn_addition(
             with(Added::Fused(Fused { carry: None, ..fused.clone() })),
         );
         for bits in 0..=MOST_CARRY_BITS {
-            for saturates in [false, true] {
-                let choice =
-                    format!("{bits}, then the sum {}", if saturates { "saturates" } else { "wraps" });
-                let carry = Some(Carry { bits, saturates });
+            for (beyond, words) in [
+                (Beyond::Wraps, "wraps"),
+                (Beyond::Saturates, "saturates"),
+                (Beyond::MagnitudeWraps, "wraps and keeps its sign"),
+            ] {
+                let choice = format!("{bits}, then the sum {words}");
+                let carry = Some(Carry { bits, beyond });
                 push("carry bits", choice, with(Added::Fused(Fused { carry, ..fused.clone() })));
             }
         }
@@ -486,14 +543,14 @@ fn turn_rounding(
     let mut turned = Vec::new();
     let mut push =
         |knob: &str, choice: String, round: RoundTo| turned.push((knob.to_string(), choice, round));
-    for rounding in Rounding::ALL {
+    for rounding in Rounding::EVERY {
         push("final rounding", rounding.to_string(), RoundTo { rounding, ..round });
     }
     for fraction_bits in 0..=round.format.fraction_bits {
         push("fraction bits of the result", format!("{fraction_bits}"), RoundTo { fraction_bits, ..round });
     }
     // Both at once: fewer bits look like an aligned sum as long as the rounding is wrong.
-    for rounding in Rounding::ALL {
+    for rounding in Rounding::EVERY {
         for fraction_bits in 0..round.format.fraction_bits {
             let choice = format!("{rounding} to {fraction_bits} bits");
             push("rounding and bits of the result", choice, RoundTo { rounding, fraction_bits, ..round });
@@ -554,6 +611,7 @@ pub fn nan_rules(model: &Model, signature: &Signature, evidence: &Evidence) -> V
         products > 1 || node.children().len() - products > 1
     });
     let later = if has_equals { &[false, true][..] } else { &[false] };
+    rules.extend(generated.iter().map(|&generated| NanRule::Merged { generated }));
     for generated in generated {
         for order in [[a, b, c], [b, a, c], [a, c, b], [b, c, a], [c, a, b], [c, b, a]] {
             for &later_first in later {
@@ -578,6 +636,7 @@ fn nan_words(rule: &NanRule, d: &Format) -> String {
     let width = 2 * d.bytes;
     match rule {
         NanRule::Unknown => "no rule known".to_string(),
+        NanRule::Merged { generated } => format!("all ORed, else 0x{generated:0width$x}"),
         NanRule::Canonical(bits) => format!("always 0x{bits:0width$x}"),
         NanRule::Propagated(rule) => {
             let source = |source| match source {
@@ -619,7 +678,7 @@ pub fn turn_alignments(model: &Model, closely: bool) -> Vec<Turned> {
             let exponent_words = if exponents == Exponents::Raw { "raw" } else { "normalised" };
             let bits = if closely || exponents == fused.exponents { 0..=MOST_FRACTION_BITS } else { 1..=0 };
             for fraction_bits in bits {
-                for rounding in Rounding::ALL {
+                for rounding in Rounding::EVERY {
                     let changed = |alignment| Alignment { fraction_bits, rounding, ..alignment };
                     let words = |which: &str| {
                         format!("{which}F = {fraction_bits}, {rounding}, exponents {exponent_words}")
@@ -632,7 +691,7 @@ pub fn turn_alignments(model: &Model, closely: bool) -> Vec<Turned> {
                 }
             }
             for difference in -2i32..=2 {
-                for rounding in std::iter::once(None).chain(Rounding::ALL.map(Some)) {
+                for rounding in std::iter::once(None).chain(Rounding::EVERY.map(Some)) {
                     for (zeros, zero_words) in ZEROS {
                         let mut alignment = fused.alignment.clone();
                         for alignment in &mut alignment {
@@ -675,7 +734,7 @@ pub fn turn_each_alignment(model: &Model) -> Vec<Turned> {
             for fraction_bits in 0..=MOST_FRACTION_BITS {
                 push(Alignment { fraction_bits, ..own }, format!("F = {fraction_bits}"));
             }
-            for rounding in Rounding::ALL {
+            for rounding in Rounding::EVERY {
                 push(Alignment { rounding, ..own }, rounding.to_string());
             }
         }

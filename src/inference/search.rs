@@ -32,7 +32,7 @@ const PROMISING: usize = 200;
 /// Answers of each kind that these are tried on.
 const SAMPLED: usize = 400;
 /// Answers that candidates may be held against, all together, before the search is given up.
-const BUDGET: u64 = 200_000_000;
+const BUDGET: u64 = 80_000_000;
 
 /// A search over all classes of answers from several models to start from.
 pub struct Search<'e, 'd> {

@@ -6,23 +6,26 @@
 use mmaprobe_model::Rounding;
 use mmaprobe_model::format::{RoundTo, Subnormals};
 use mmaprobe_model::tree::{
-    Added, InputSubnormals, Model, NanRule, Node, Normalised, Product, Rule, ZeroSigns, ZeroTerms,
+    Added, InputInfinities, InputSubnormals, Model, NanRule, Node, Normalised, Product, Rule, ZeroSigns,
+    ZeroTerms,
 };
 
 /// How much a model says beyond "an exact sum, rounded once": the number of its exceptions.
 pub fn exceptions(model: &Model) -> u32 {
     let inputs = [model.a.subnormals, model.b.subnormals, model.c.subnormals];
     let flushed = inputs.iter().filter(|&&input| input != InputSubnormals::Kept).count() as u32;
+    let infinities = [model.a.infinities, model.b.infinities, model.c.infinities];
+    let changed = infinities.iter().filter(|&&input| input != InputInfinities::Kept).count() as u32;
     let product = match &model.product {
         Product::Exact => 0,
-        Product::OverflowsAt { .. } => 2,
+        Product::OverflowsAt { .. } | Product::FlushedBelow { .. } => 2,
         Product::Rounded(round) => 2 + of_rounding(round),
     };
     let zeros = model.tree.nodes.iter().filter(|node| matches!(node, Node::Zero)).count() as u32;
     let rules: u32 = model.tree.rules.iter().map(|rule| 4 + of_rule(rule)).sum();
     let nan = u32::from(model.nan == NanRule::Unknown);
     let uneven = u32::from(model.a.subnormals != model.b.subnormals);
-    2 * flushed + uneven + product + zeros.min(1) + rules + nan
+    2 * (flushed + changed) + uneven + product + zeros.min(1) + rules + nan
 }
 
 fn of_rule(rule: &Rule) -> u32 {
@@ -38,7 +41,8 @@ fn of_rule(rule: &Rule) -> u32 {
                 })
                 .sum();
             let zeros = u32::from(!matches!(fused.zeros, ZeroTerms::Ignored | ZeroTerms::SumsCounted));
-            alignments + zeros + 2 * u32::from(fused.floor.is_some()) + 2 * u32::from(fused.carry.is_some())
+            let limits = u32::from(fused.floor.is_some()) + u32::from(fused.carry.is_some());
+            alignments + zeros + 2 * (limits + u32::from(fused.sticky))
         }
     };
     let signs = u32::from(rule.zero != ZeroSigns::IEEE);

@@ -18,11 +18,15 @@ pub struct Statement {
     pub choice: String,
     /// The probes with answers that contradict another choice, most of them first.
     pub probes: Vec<String>,
-    /// Number of answers that contradict at least one other choice.
+    /// Number of answers that contradict at least one other choice; of each choice, the first
+    /// [`COUNTED`] are counted.
     pub answers: u64,
     /// The choices that are contradicted.
     pub rejected: Vec<String>,
 }
+
+/// Answers that are counted against one choice, at most.
+pub const COUNTED: usize = 100;
 
 /// The evidence for every knob of a model.
 pub fn about(model: &Model, evidence: &Evidence) -> Vec<Statement> {
@@ -37,6 +41,7 @@ pub fn about(model: &Model, evidence: &Evidence) -> Vec<Statement> {
             let Ok(mut executor) = Executor::new(&turned.model) else { return Vec::new() };
             (0..evidence.answers.len())
                 .filter(|&index| !fit::explains(&mut executor, &evidence.answers[index]))
+                .take(COUNTED)
                 .collect()
         })
         .collect();

@@ -56,14 +56,24 @@ pub enum ProductWord {
     Exact,
     /// Exactly, but infinity from that power of two on.
     OverflowsAt(i32),
+    /// Exactly, but a zero below that power of two.
+    FlushedBelow {
+        /// The exponent.
+        exponent: i32,
+        /// Whether the zero keeps its sign.
+        sign_kept: bool,
+    },
 }
 
-/// `exact`, or `overflows at 2^128`.
+/// `exact`, or `overflows at 2^128`, or `flushed to +0 below 2^-126`, or `flushed to signed zero below …`.
 impl Spelled for ProductWord {
     fn spell(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             ProductWord::Exact => f.write_str("exact"),
             ProductWord::OverflowsAt(exponent) => write!(f, "overflows at 2^{exponent}"),
+            ProductWord::FlushedBelow { exponent, sign_kept } => {
+                write!(f, "{}{exponent}", if *sign_kept { FLUSHED_SIGNED } else { FLUSHED_POSITIVE })
+            }
         }
     }
 
@@ -71,13 +81,29 @@ impl Spelled for ProductWord {
         if text == "exact" {
             return Ok(ProductWord::Exact);
         }
-        let exponent = text.strip_prefix("overflows at 2^").and_then(|exponent| exponent.parse().ok());
-        let exponent = exponent.ok_or_else(|| {
-            format!("unknown product `{text}`; expected `exact`, `overflows at 2^128` or a rounding")
-        })?;
-        bounded(exponent).map(ProductWord::OverflowsAt)
+        let after = |prefix| text.strip_prefix(prefix).and_then(|exponent| exponent.parse().ok());
+        let flushed =
+            |exponent, sign_kept| Ok(ProductWord::FlushedBelow { exponent: bounded(exponent)?, sign_kept });
+        if let Some(exponent) = after("overflows at 2^") {
+            bounded(exponent).map(ProductWord::OverflowsAt)
+        } else if let Some(exponent) = after(FLUSHED_POSITIVE) {
+            flushed(exponent, false)
+        } else if let Some(exponent) = after(FLUSHED_SIGNED) {
+            flushed(exponent, true)
+        } else {
+            Err(format!(
+                "unknown product `{text}`; expected `exact`, `overflows at 2^128`, `{FLUSHED_POSITIVE}-126`, \
+                 `{FLUSHED_SIGNED}-126` or a rounding"
+            ))
+        }
     }
 }
+
+/// What stands before the exponent below which products become +0.
+const FLUSHED_POSITIVE: &str = "flushed to +0 below 2^";
+
+/// What stands before the exponent below which products become zeros of their sign.
+const FLUSHED_SIGNED: &str = "flushed to signed zero below 2^";
 
 /// Rounding to a format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -173,6 +199,9 @@ pub struct FusedRule {
     /// The width of the sum's integer part, where it is limited.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub carry: Option<Phrase<Carry>>,
+    /// Whether a bit below the sum says that alignment changed a summand.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub sticky: bool,
 }
 
 /// The phrase of a sum that is not normalised: `never`, or `never, exponent -5`. (A bare `no` would be
@@ -231,13 +260,15 @@ pub struct ZeroSignRule {
     pub underflow_keeps_sign: bool,
 }
 
-/// A NaN rule in a phrase: `unknown`, or `canonical 0x7fffffff`.
+/// A NaN rule in a phrase: `unknown`, or `canonical 0x7fffffff`, or `merged, generated 0x7fc00000`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NanWord {
     /// Which NaN it is, is not known.
     Unknown,
     /// Always this pattern.
     Canonical(u64),
+    /// The fractions of NaNs that meet are ORed; this is the pattern of one that no operand brought along.
+    Merged(u64),
 }
 
 impl Spelled for NanWord {
@@ -245,16 +276,22 @@ impl Spelled for NanWord {
         match self {
             NanWord::Unknown => f.write_str("unknown"),
             NanWord::Canonical(bits) => write!(f, "canonical {}", Phrase(Bits(*bits))),
+            NanWord::Merged(bits) => write!(f, "merged, generated {}", Phrase(Bits(*bits))),
         }
     }
 
     fn read(text: &str) -> Result<NanWord, String> {
-        match text.strip_prefix("canonical ") {
-            Some(bits) => Bits::read(bits).map(|bits| NanWord::Canonical(bits.0)),
-            None if text == "unknown" => Ok(NanWord::Unknown),
-            None => Err(format!(
-                "unknown NaN rule `{text}`; expected `unknown`, `canonical 0x7fffffff` or the fields of a propagation"
-            )),
+        if text == "unknown" {
+            Ok(NanWord::Unknown)
+        } else if let Some(bits) = text.strip_prefix("canonical ") {
+            Bits::read(bits).map(|bits| NanWord::Canonical(bits.0))
+        } else if let Some(bits) = text.strip_prefix("merged, generated ") {
+            Bits::read(bits).map(|bits| NanWord::Merged(bits.0))
+        } else {
+            Err(format!(
+                "unknown NaN rule `{text}`; expected `unknown`, `canonical 0x7fffffff`, \
+                 `merged, generated 0x7fc00000` or the fields of a propagation"
+            ))
         }
     }
 }
@@ -384,6 +421,9 @@ impl From<&Model> for Arithmetic {
             product: match &model.product {
                 Product::Exact => WordOr::Word(ProductWord::Exact),
                 Product::OverflowsAt { exponent } => WordOr::Word(ProductWord::OverflowsAt(*exponent)),
+                Product::FlushedBelow { exponent, sign_kept } => {
+                    WordOr::Word(ProductWord::FlushedBelow { exponent: *exponent, sign_kept: *sign_kept })
+                }
                 Product::Rounded(round) => WordOr::Map(round.into()),
             },
             steps: steps(&model.tree, &names),
@@ -392,6 +432,7 @@ impl From<&Model> for Arithmetic {
             nan: match model.nan {
                 NanRule::Canonical(bits) => WordOr::Word(NanWord::Canonical(bits)),
                 NanRule::Unknown => WordOr::Word(NanWord::Unknown),
+                NanRule::Merged { generated } => WordOr::Word(NanWord::Merged(generated)),
                 NanRule::Propagated(Propagation {
                     generated,
                     order,
@@ -422,6 +463,7 @@ impl From<&Rule> for SumRule {
                     zeros: fused.zeros,
                     floor: fused.floor,
                     carry: fused.carry.map(Phrase),
+                    sticky: fused.sticky,
                 }),
             },
             normalised: match &rule.normalised {
@@ -449,13 +491,16 @@ impl TryFrom<&SumRule> for Rule {
         Ok(Rule {
             added: match &rule.added {
                 WordOr::Word(ExactWord) => Added::Exact,
-                WordOr::Map(FusedRule { fused, exponents, zeros, floor, carry }) => Added::Fused(Fused {
-                    alignment: fused.0.clone(),
-                    exponents: *exponents,
-                    floor: floor.map(bounded).transpose()?,
-                    zeros: *zeros,
-                    carry: carry.map(|Phrase(carry)| carry),
-                }),
+                WordOr::Map(FusedRule { fused, exponents, zeros, floor, carry, sticky }) => {
+                    Added::Fused(Fused {
+                        alignment: fused.0.clone(),
+                        exponents: *exponents,
+                        floor: floor.map(bounded).transpose()?,
+                        zeros: *zeros,
+                        carry: carry.map(|Phrase(carry)| carry),
+                        sticky: *sticky,
+                    })
+                }
             },
             zero: match rule.zero_signs {
                 WordOr::Word(IeeeWord) => ZeroSigns::IEEE,
@@ -519,6 +564,9 @@ impl TryFrom<&Arithmetic> for Model {
         let product = match &arithmetic.product {
             WordOr::Word(ProductWord::Exact) => Product::Exact,
             WordOr::Word(ProductWord::OverflowsAt(exponent)) => Product::OverflowsAt { exponent: *exponent },
+            WordOr::Word(ProductWord::FlushedBelow { exponent, sign_kept }) => {
+                Product::FlushedBelow { exponent: *exponent, sign_kept: *sign_kept }
+            }
             WordOr::Map(round) => Product::Rounded(round.try_into().map_err(ArithmeticError::Product)?),
         };
         let rules = arithmetic
@@ -550,6 +598,7 @@ impl TryFrom<&Arithmetic> for Model {
             nan: match &arithmetic.nan {
                 WordOr::Word(NanWord::Unknown) => NanRule::Unknown,
                 WordOr::Word(NanWord::Canonical(bits)) => NanRule::Canonical(*bits),
+                WordOr::Word(NanWord::Merged(generated)) => NanRule::Merged { generated: *generated },
                 WordOr::Map(NanOrder { generated, order, later_first, quieted, generated_first }) => {
                     NanRule::Propagated(Propagation {
                         generated: generated.0.0,

@@ -202,12 +202,12 @@ fn children(outline: &Outline<'_>, link: NodeId, position: usize) -> Vec<NodeId>
 pub fn label(rule: &Rule) -> String {
     let added = match &rule.added {
         Added::Exact => "exact".into(),
-        Added::Fused(Fused { alignment, .. }) => {
+        Added::Fused(Fused { alignment, sticky, .. }) => {
             let alignments: Vec<String> = alignment
                 .iter()
                 .map(|alignment| format!("F={} {}", alignment.fraction_bits, alignment.rounding))
                 .collect();
-            format!("fused {}", alignments.join(" | "))
+            format!("fused {}{}", alignments.join(" | "), if *sticky { ", sticky" } else { "" })
         }
     };
     match &rule.normalised {

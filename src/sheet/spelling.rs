@@ -9,7 +9,7 @@ use std::str::FromStr;
 
 use mmaprobe_model::format::{Overflow, RoundTo, Subnormals, Tininess};
 use mmaprobe_model::tree::{
-    Alignment, Carry, Exponents, Far, InputSubnormals, NanSource, Operand, ZeroTerms,
+    Alignment, Beyond, Carry, Exponents, Far, InputInfinities, InputSubnormals, NanSource, Operand, ZeroTerms,
 };
 use mmaprobe_model::{Format, Rounding};
 use serde::de::{Deserialize, Deserializer, Error, Visitor};
@@ -102,7 +102,7 @@ with!(
     format: Format
 );
 with!(
-    /// Rounding modes by the paper's abbreviation.
+    /// Rounding modes by abbreviation.
     rounding: Rounding
 );
 with!(
@@ -110,7 +110,7 @@ with!(
     provenance: Provenance
 );
 with!(
-    /// Operands: the format, and what becomes of subnormal elements.
+    /// Operands: the format, and what becomes of subnormal and of infinite elements.
     operand: Operand
 );
 with!(
@@ -180,6 +180,16 @@ words!(InputSubnormals, "treatment of subnormals",
     InputSubnormals::FlushedToPositiveZero => "subnormals to +0",
     InputSubnormals::FlushedToSignedZero => "subnormals to signed zero",
 );
+words!(InputInfinities, "treatment of infinities",
+    InputInfinities::Kept => "infinities kept",
+    InputInfinities::Nan => "infinities to NaN",
+    InputInfinities::Largest => "infinities to largest",
+);
+words!(Beyond, "overflow of a carry",
+    Beyond::Wraps => "wraps",
+    Beyond::MagnitudeWraps => "magnitude wraps",
+    Beyond::Saturates => "saturates",
+);
 words!(NanSource, "source of a NaN",
     NanSource::A => "a",
     NanSource::B => "b",
@@ -206,28 +216,48 @@ impl Spelled for Rounding {
 
     fn read(text: &str) -> Result<Rounding, String> {
         Rounding::from_abbreviation(text).ok_or_else(|| {
-            let names: Vec<&str> = Rounding::ALL.iter().map(|mode| mode.abbreviation()).collect();
+            let names: Vec<&str> = Rounding::EVERY.iter().map(|mode| mode.abbreviation()).collect();
             format!("unknown rounding mode `{text}`; expected one of: {}", names.join(", "))
         })
     }
 }
 
-/// `bf16`, or `bf16, subnormals to signed zero`.
+/// `bf16`, or `bf16, subnormals to signed zero, infinities to NaN`, or either part of that.
 impl Spelled for Operand {
     fn spell(&self, f: &mut Formatter<'_>) -> fmt::Result {
         f.write_str(self.format.name)?;
-        match self.subnormals {
-            InputSubnormals::Kept => Ok(()),
-            flushed => write!(f, ", {}", Phrase(flushed)),
+        if self.subnormals != InputSubnormals::Kept {
+            write!(f, ", {}", Phrase(self.subnormals))?;
         }
+        if self.infinities != InputInfinities::Kept {
+            write!(f, ", {}", Phrase(self.infinities))?;
+        }
+        Ok(())
     }
 
     fn read(text: &str) -> Result<Operand, String> {
-        match text.split_once(", ") {
-            None => Format::read(text).map(Operand::plain),
-            Some((format, subnormals)) => {
-                Ok(Operand { format: Format::read(format)?, subnormals: InputSubnormals::read(subnormals)? })
+        let mut parts = text.split(", ");
+        let mut operand = Operand::plain(Format::read(parts.next().unwrap_or_default())?);
+        let mut next = parts.next();
+        if let Some(infinities) = next
+            && infinities.starts_with("infinities ")
+        {
+            operand.infinities = InputInfinities::read(infinities)?;
+            next = parts.next();
+        } else if let Some(subnormals) = next {
+            operand.subnormals = InputSubnormals::read(subnormals)?;
+            next = parts.next();
+            if let Some(infinities) = next {
+                operand.infinities = InputInfinities::read(infinities)?;
+                next = parts.next();
             }
+        }
+        match next {
+            None => Ok(operand),
+            Some(part) => Err(format!(
+                "`{part}` is too much in `{text}`; expected a format, then what becomes of subnormals, \
+                 then what becomes of infinities"
+            )),
         }
     }
 }
@@ -299,22 +329,22 @@ impl Spelled for Alignment {
     }
 }
 
-/// `3 bits, wraps`, or `3 bits, saturates`.
+/// `3 bits, wraps`, or `3 bits, magnitude wraps`, or `3 bits, saturates`.
 impl Spelled for Carry {
     fn spell(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        write!(f, "{} bits, {}", self.bits, if self.saturates { "saturates" } else { "wraps" })
+        write!(f, "{} bits, {}", self.bits, Phrase(self.beyond))
     }
 
     fn read(text: &str) -> Result<Carry, String> {
-        let expected = || format!("`{text}` is no carry; expected `3 bits, wraps` or `3 bits, saturates`");
-        let (bits, overflow) = text.split_once(" bits, ").ok_or_else(expected)?;
-        let saturates = match overflow {
-            "saturates" => true,
-            "wraps" => false,
-            _ => return Err(expected()),
+        let expected = || {
+            format!(
+                "`{text}` is no carry; expected `3 bits, wraps`, `3 bits, magnitude wraps` or `3 bits, saturates`"
+            )
         };
+        let (bits, beyond) = text.split_once(" bits, ").ok_or_else(expected)?;
+        let beyond = Beyond::read(beyond).map_err(|_| expected())?;
         match bits.parse() {
-            Ok(bits) if bits <= 64 => Ok(Carry { bits, saturates }),
+            Ok(bits) if bits <= 64 => Ok(Carry { bits, beyond }),
             Ok(bits) => Err(format!("{bits} carry bits are more than the 64 that can be executed")),
             Err(_) => Err(expected()),
         }

@@ -4,8 +4,8 @@ use std::fmt::Write;
 
 use mmaprobe_model::format::{Overflow, RoundTo, Subnormals, Tininess};
 use mmaprobe_model::tree::{
-    Added, Exponents, Fused, InputSubnormals, NanRule, NodeId, Normalised, Product, Propagation, Rule,
-    RuleId, ZeroSigns, ZeroTerms,
+    Added, Beyond, Exponents, Fused, InputInfinities, InputSubnormals, NanRule, NodeId, Normalised, Product,
+    Propagation, Rule, RuleId, ZeroSigns, ZeroTerms,
 };
 use mmaprobe_model::{Model, Rounding};
 
@@ -28,6 +28,7 @@ pub fn describe(model: &Model) -> String {
         sentences.push(format!("{} {}.", words.subject(rule), how(content)));
     }
     sentences.push(subnormal_operands(&model));
+    sentences.extend(infinite_operands(&model));
     let rounds: Vec<(RuleId, &RoundTo)> = model
         .tree
         .rules
@@ -297,6 +298,10 @@ fn products(product: &Product) -> String {
         Product::OverflowsAt { exponent } => {
             format!("Products are exact, but magnitudes from 2^{exponent} on become infinite.")
         }
+        Product::FlushedBelow { exponent, sign_kept } => {
+            let zero = if *sign_kept { "zeros of their sign" } else { "+0" };
+            format!("Products are exact, but magnitudes below 2^{exponent} become {zero}.")
+        }
         Product::Rounded(round) => {
             format!(
                 "Products are rounded {}; {}; {}.",
@@ -369,8 +374,15 @@ fn how_fused(fused: &Fused) -> String {
         }
     }
     if let Some(carry) = fused.carry {
-        let does = if carry.saturates { "saturates" } else { "wraps around" };
+        let does = match carry.beyond {
+            Beyond::Wraps => "wraps around",
+            Beyond::MagnitudeWraps => "wraps around, but for its sign",
+            Beyond::Saturates => "saturates",
+        };
         let _ = write!(text, "; the integer part has {} bits and {does}", carry.bits);
+    }
+    if fused.sticky {
+        text.push_str("; a sticky bit below the sum says whether alignment changed a summand");
     }
     text
 }
@@ -388,6 +400,7 @@ pub fn toward(rounding: Rounding) -> String {
         Rounding::NearestTiesAway => "to nearest, ties away from zero",
         Rounding::NearestTiesToEven => "to nearest, ties to even",
         Rounding::NearestTiesToOdd => "to nearest, ties to odd",
+        Rounding::ToOdd => "to odd",
     };
     format!("{words} ({rounding})")
 }
@@ -415,6 +428,22 @@ fn subnormal_operands(model: &Model) -> String {
         (false, false, true) => format!("Subnormal a and c {a}, subnormal b {b}."),
         (false, false, false) => format!("Subnormal a {a}, subnormal b {b}, subnormal c {c}."),
     }
+}
+
+/// Nothing, if infinities are what they are to every format.
+fn infinite_operands(model: &Model) -> Option<String> {
+    let operands = [("a", &model.a), ("b", &model.b), ("c", &model.c)];
+    let read: Vec<String> = operands
+        .into_iter()
+        .filter_map(|(name, operand)| match operand.infinities {
+            InputInfinities::Kept => None,
+            InputInfinities::Nan => Some(format!("infinite {name} is read as NaN")),
+            InputInfinities::Largest => {
+                Some(format!("infinite {name} is read as the largest number of its sign"))
+            }
+        })
+        .collect();
+    (!read.is_empty()).then(|| capitalised(&format!("{}.", read.join(", "))))
 }
 
 fn subnormal_results(round: &RoundTo) -> String {
@@ -459,6 +488,11 @@ fn zero_signs(zero: &ZeroSigns) -> String {
 fn nan(rule: &NanRule) -> String {
     match rule {
         NanRule::Canonical(bits) => format!("Every NaN result is {}.", Phrase(Bits(*bits))),
+        NanRule::Merged { generated } => format!(
+            "The fractions of NaNs that meet are ORed, and the sign is that of the last; a NaN that no operand \
+             brought along is {}.",
+            Phrase(Bits(*generated))
+        ),
         NanRule::Unknown => "Which NaN a NaN result is, is not known.".into(),
         NanRule::Propagated(Propagation { generated, order, later_first, quieted, generated_first }) => {
             let order: Vec<String> = order.iter().map(|&source| Phrase(source).to_string()).collect();

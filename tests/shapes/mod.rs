@@ -2,8 +2,9 @@
 
 use mmaprobe::model::format::{self, Overflow, RoundTo, Subnormals, Tininess};
 use mmaprobe::model::tree::{
-    Added, Alignment, Carry, Exponents, Far, Fused, InputSubnormals, NanRule, NanSource, Node, NodeId,
-    Normalised, Operand, Product, Propagation, Rule, RuleId, Scale, Tree, ZeroSigns, ZeroTerms,
+    Added, Alignment, Beyond, Carry, Exponents, Far, Fused, InputInfinities, InputSubnormals, NanRule,
+    NanSource, Node, NodeId, Normalised, Operand, Product, Propagation, Rule, RuleId, Scale, Tree, ZeroSigns,
+    ZeroTerms,
 };
 use mmaprobe::model::{Format, Model, Rounding};
 
@@ -173,7 +174,8 @@ pub fn lanes(k: usize) -> Model {
     let mut rule = Rule::ieee(format::FP32);
     rule.round_to().unwrap().subnormals =
         Subnormals::Flushed { tiny: Tininess::BeforeRounding, sign_kept: true };
-    let flushed = |format| Operand { format, subnormals: InputSubnormals::FlushedToSignedZero };
+    let flushed =
+        |format| Operand { subnormals: InputSubnormals::FlushedToSignedZero, ..Operand::plain(format) };
     let model = model(k, format::BF16, nodes, vec![rule]);
     Model { a: flushed(format::BF16), b: flushed(format::BF16), c: flushed(format::FP32), ..model }
 }
@@ -195,7 +197,7 @@ pub fn pairwise(k: usize, group: usize) -> Model {
     let product = Product::Rounded(*round);
     Model {
         product,
-        a: Operand { format: format::FP16, subnormals: InputSubnormals::FlushedToPositiveZero },
+        a: Operand { subnormals: InputSubnormals::FlushedToPositiveZero, ..Operand::plain(format::FP16) },
         ..model(k, format::FP16, nodes, vec![rule])
     }
 }
@@ -205,15 +207,16 @@ pub fn many_rules() -> Model {
     let mut nodes = Nodes::default();
     let mut sum = nodes.push(Node::Accumulator);
     let mut rules = Vec::new();
-    for (index, rounding) in Rounding::ALL.into_iter().enumerate() {
+    for (index, rounding) in Rounding::EVERY.into_iter().enumerate() {
         let product = nodes.push(Node::Product(index));
         sum = nodes.sum(vec![product, sum], index);
         let overflow = [Overflow::Infinity, Overflow::Largest, Overflow::ByRounding][index % 3];
         let round = RoundTo { rounding, overflow, ..RoundTo::nearest_even(format::FP32) };
         let zeros = [ZeroTerms::Ignored, ZeroTerms::SumsCounted, ZeroTerms::Counted][index % 3];
-        let carry = [None, Some(Carry { bits: 3, saturates: index % 2 == 0 })][(index / 2) % 2];
+        let beyond = [Beyond::Saturates, Beyond::Wraps, Beyond::MagnitudeWraps][index % 3];
+        let carry = [None, Some(Carry { bits: 3, beyond })][(index / 2) % 2];
         let mut rule = fused(
-            Fused { zeros, carry, ..Fused::uniform(20 + index as u32, rounding) },
+            Fused { zeros, carry, sticky: index % 4 == 3, ..Fused::uniform(20 + index as u32, rounding) },
             Normalised::To(round),
         );
         rule.zero = ZeroSigns {
@@ -223,7 +226,18 @@ pub fn many_rules() -> Model {
         };
         rules.push(rule);
     }
-    model(10, format::TF32, nodes, rules)
+    let plain = model(Rounding::EVERY.len(), format::TF32, nodes, rules);
+    Model {
+        a: Operand { infinities: InputInfinities::Nan, ..plain.a },
+        b: Operand {
+            subnormals: InputSubnormals::FlushedToPositiveZero,
+            infinities: InputInfinities::Largest,
+            ..plain.b
+        },
+        product: Product::FlushedBelow { exponent: -126, sign_kept: true },
+        nan: NanRule::Merged { generated: 0x7fc0_0000 },
+        ..plain
+    }
 }
 
 /// Sums of no repeating kind: each takes a product more than the one before.

@@ -3,9 +3,11 @@
 //! Where it leaves a choice: a fused sum in which no summand counts is a zero, filed below every exponent; a
 //! sum of non-zero summands that were cut to zero is a cancellation.
 
+use mmaprobe_model::Rounding;
 use mmaprobe_model::format::RoundTo;
 use mmaprobe_model::tree::{
-    Added, Exponents, Fused, InputSubnormals, Model, Node, Normalised, Operand, Product, Rule, ZeroTerms,
+    Added, Beyond, Exponents, Fused, InputInfinities, InputSubnormals, Model, Node, Normalised, Operand,
+    Product, Rule, ZeroTerms,
 };
 use num_bigint::BigInt;
 use num_traits::{Signed, Zero};
@@ -53,6 +55,11 @@ pub fn evaluate(model: &Model, dot_add: &DotAdd) -> Value {
                     (Product::OverflowsAt { exponent }, Value::Num(p)) if p.x.abs() >= power(*exponent) => {
                         Value::Inf { neg: p.neg, late: true }
                     }
+                    (Product::FlushedBelow { exponent, sign_kept }, Value::Num(p))
+                        if !p.x.is_zero() && p.x.abs() < power(*exponent) =>
+                    {
+                        Value::Num(Num { x: BigInt::zero(), neg: p.neg && *sign_kept, ..p })
+                    }
                     (_, value) => value,
                 }
             }
@@ -87,7 +94,15 @@ fn read(operand: &Operand, bits: u64) -> Value {
     let spec = Spec::of(operand.format.name);
     match spec.read(bits) {
         Read::Nan => Value::Nan { late: false },
-        Read::Inf { neg } => Value::Inf { neg, late: false },
+        Read::Inf { neg } => match operand.infinities {
+            InputInfinities::Kept => Value::Inf { neg, late: false },
+            InputInfinities::Nan => Value::Nan { late: false },
+            InputInfinities::Largest => {
+                let (s, l) = spec.max();
+                let e = l + spec.m as i32;
+                Value::Num(Num { x: number(neg, s, l), neg, e, as_fp32: e, open: false })
+            }
+        },
         Read::Num { neg, s, l, e } => {
             let subnormal = spec.kind != Kind::Power && s > 0 && s < 1 << spec.m;
             let (s, neg) = match operand.subnormals {
@@ -224,30 +239,40 @@ fn fused_sum(fused: &Fused, numbers: &[&Num]) -> (BigInt, i32) {
         return (BigInt::zero(), NEVER);
     };
     let alignment = |i: usize| fused.alignment[i.min(fused.alignment.len() - 1)];
+    let finest = (0..numbers.len()).map(|i| alignment(i).fraction_bits as i32).max().unwrap();
     let mut sum = BigInt::zero();
+    let mut lossless = true;
     for (i, n) in numbers.iter().enumerate() {
         let alignment = alignment(i);
         let rounding = match alignment.far {
             Some(far) if exponent(n) < largest - far.distance => far.rounding,
             _ => alignment.rounding,
         };
-        sum += to_multiple(&n.x, largest - alignment.fraction_bits as i32, rounding);
+        let quantum = largest - alignment.fraction_bits as i32;
+        sum += to_multiple(&n.x, quantum, rounding);
+        let (down, up) = (Rounding::Down, Rounding::Up);
+        lossless &= to_multiple(&n.x, quantum, down) == to_multiple(&n.x, quantum, up);
     }
     if let Some(carry) = fused.carry
         && !sum.is_zero()
     {
         let limit = power(largest + carry.bits as i32);
-        if carry.saturates {
-            let finest = (0..numbers.len()).map(|i| alignment(i).fraction_bits).max().unwrap();
-            let unit = power(largest - finest as i32);
-            sum = sum.clamp(-&limit, &limit - unit);
-        } else {
-            let period: BigInt = &limit * 2;
-            let offset: BigInt = &sum + &limit;
-            // The remainder takes the sign of the dividend.
-            let rest = ((offset % &period) + &period) % &period;
-            sum = rest - limit;
+        match carry.beyond {
+            Beyond::Saturates => sum = sum.clamp(-&limit, &limit - power(largest - finest)),
+            Beyond::Wraps => {
+                let period: BigInt = &limit * 2;
+                let offset: BigInt = &sum + &limit;
+                // The remainder takes the sign of the dividend.
+                let rest = ((offset % &period) + &period) % &period;
+                sum = rest - limit;
+            }
+            Beyond::MagnitudeWraps if sum >= -&limit && sum < limit => {}
+            Beyond::MagnitudeWraps => sum %= limit,
         }
+    }
+    if fused.sticky && !lossless {
+        // The sign is that of the sum, and that of zero is 0.
+        sum += sum.signum() * power(largest - finest - 1);
     }
     (sum, largest)
 }

@@ -68,6 +68,7 @@ pub fn decide(x: &BigInt, n: &Neighbours, mode: Rounding) -> BigInt {
         Rounding::Down => pick(false),
         Rounding::TowardZero => pick(negative),
         Rounding::AwayFromZero => pick(!negative),
+        Rounding::ToOdd => pick(!n.low_is_odd),
         _ => match (x + x).cmp(&(&n.low + &n.high)) {
             Ordering::Less => pick(false),
             Ordering::Greater => pick(true),
