@@ -388,3 +388,90 @@ fn sparse_mismatch(
     }
     Ok(None)
 }
+
+#[cfg(test)]
+mod tests {
+    use mmaprobe_machines::Machine;
+    use mmaprobe_machines::format::FP16;
+    use mmaprobe_machines::machine::Output;
+    use mmaprobe_machines::rounding::Rounding;
+
+    use super::*;
+
+    fn device(change: impl Fn(&mut Machine)) -> MachineDevice {
+        let mut machine = Machine::chain_of_fma(FP16, 1);
+        change(&mut machine);
+        MachineDevice::new("machine", Unit::sound(machine))
+    }
+
+    fn sheet_of(device: &MachineDevice) -> Sheet {
+        let options = Options { validate: 500, seed: 1 };
+        characterize(device, device.instructions(), &options, None, &Quiet).expect("machines do not fail")
+    }
+
+    #[test]
+    fn a_sheet_of_another_machine_is_a_wrong_claim() {
+        let sound = device(|_| {});
+        let sheet = sheet_of(&sound);
+        assert_eq!(mismatch(&sound, &sheet, 4000, 3), Ok(None));
+        let rounds_up = device(|machine| {
+            if let Output::Rounded(round) = &mut machine.rules[0].output {
+                round.rounding = Rounding::Up;
+            }
+        });
+        let found = mismatch(&rounds_up, &sheet, 4000, 3).expect("machines do not fail");
+        assert!(found.is_some_and(|text| text.contains("sheet")));
+        // Only where few summands show it.
+        let flushes = device(|machine| {
+            machine.product =
+                mmaprobe_machines::machine::Product::FlushedBelow { exponent: -20, signed: true };
+        });
+        let found = sparse_mismatch(
+            &flushes,
+            &sheet::simulate(&sheet, "sheet".to_string()).expect("the sheet can be executed"),
+            Nans::Bits,
+            4000,
+            3,
+        );
+        assert!(found.expect("machines do not fail").is_some());
+    }
+
+    #[test]
+    fn a_counterexample_has_to_be_one() {
+        let sound = device(|_| {});
+        let mut entry = sheet_of(&sound).instructions.remove(0);
+        entry.status = Status::Unexplained;
+        let verdict = |entry: &Entry| admitted(&sound, entry).expect("machines do not fail").0;
+        assert_eq!(verdict(&entry), Verdict::WrongClaim);
+        // 1 · 1 + 0 = 1.
+        let hex = |bits: &str| bits.to_string();
+        let mut found = Counterexample {
+            a: vec![hex("0x3c00")],
+            b: vec![hex("0x3c00")],
+            c: hex("0x0000"),
+            sa: Vec::new(),
+            sb: Vec::new(),
+            device: hex("0x3c00"),
+            model: Some(hex("0x3c01")),
+            note: String::new(),
+        };
+        entry.counterexample = Some(found.clone());
+        assert_eq!(verdict(&entry), Verdict::Unexplained);
+        found.model = Some(hex("0x3c00"));
+        entry.counterexample = Some(found.clone());
+        assert_eq!(verdict(&entry), Verdict::WrongClaim);
+        found.device = hex("0x3c01");
+        found.model = None;
+        entry.counterexample = Some(found);
+        assert_eq!(verdict(&entry), Verdict::WrongClaim);
+    }
+
+    #[test]
+    fn units_are_named_by_kind_and_index() {
+        for (text, which) in [("17", Which::Machine(17)), ("d3", Which::Defective(3))] {
+            assert_eq!(text.parse(), Ok(which));
+            assert_eq!(which.to_string(), text);
+        }
+        assert!("x".parse::<Which>().is_err());
+    }
+}

@@ -128,6 +128,22 @@ impl Dyadic {
         Some(if shift < -127 { 0 } else { value >> -shift })
     }
 
+    /// The exact sum of two numbers, or a short number on the same side of every multiple of 2^`q`, for
+    /// every `q` of at least the larger one's leading exponent − 60: all that a rounding to 53 bits sees.
+    pub fn sum_to_round(x: &Dyadic, y: &Dyadic) -> Dyadic {
+        let (large, small) = if x.leading() >= y.leading() { (x, y) } else { (y, x) };
+        if let (Some(leading), Some(top)) = (large.leading(), small.leading()) {
+            // The larger one is a multiple of 2^grid, and the smaller one lies within the next ones.
+            let grid = large.unit.min(leading - 60);
+            if top < grid {
+                let bit = Dyadic::power(grid - 1);
+                let bit = if small.is_negative() { bit.negated() } else { bit };
+                return Dyadic::sum([large, &bit].into_iter());
+            }
+        }
+        Dyadic::sum([x, y].into_iter())
+    }
+
     /// The exact sum.
     pub fn sum<'d>(terms: impl Iterator<Item = &'d Dyadic> + Clone) -> Dyadic {
         let mut unit = i32::MAX;

@@ -397,7 +397,15 @@ fn sum(machine: &Machine, rule: &Rule, summands: &[Value]) -> Value {
     let (value, exponent) = match &rule.adder {
         Adder::Exact => {
             let exponent = numbers.clone().map(|number| number.exponent).max().unwrap_or(NO_EXPONENT);
-            (Dyadic::sum(numbers.clone().map(|number| &number.value)), exponent)
+            let mut values = numbers.clone().map(|number| &number.value);
+            let value = match (summands.len(), &rule.output) {
+                (2, Output::Rounded(_) | Output::RoundedTwice(..)) => {
+                    let mut next = || values.next().expect("two summands");
+                    Dyadic::sum_to_round(next(), next())
+                }
+                _ => Dyadic::sum(values),
+            };
+            (value, exponent)
         }
         Adder::Aligned(aligned) => aligned_sum(aligned, numbers.clone()),
     };

@@ -48,6 +48,39 @@ pub struct Machine {
     pub odd: bool,
 }
 
+impl Machine {
+    /// The simplest machine: K fused multiply-adds, one after another from c, as IEEE 754 has them, all in
+    /// one IEEE format.
+    pub fn chain_of_fma(format: Format, k: usize) -> Machine {
+        let read = Reading { format, subnormals: Flush::Never, infinities: Infinities::Kept };
+        let chain = |sum, k| Node::Sum(vec![sum, Node::Product(k)], 0);
+        Machine {
+            m: 1,
+            n: 1,
+            k,
+            a: format,
+            b: format,
+            c: format,
+            d: format,
+            scale: None,
+            read_a: read,
+            read_b: read,
+            read_c: read,
+            product: Product::Exact,
+            rules: vec![Rule {
+                adder: Adder::Exact,
+                zeros: ZeroSigns::IEEE,
+                output: Output::Rounded(Round::ieee(format)),
+            }],
+            tree: (0..k).fold(Node::C, chain),
+            infinite_operands_first: false,
+            nan: NanRule::Canonical(format.nan(false, 1 << (format.fraction_bits - 1))),
+            shape: Shape { kind: "chain from c", order: "forward" },
+            odd: false,
+        }
+    }
+}
+
 /// How the tree was drawn, for tables.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Shape {

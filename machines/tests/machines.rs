@@ -5,35 +5,23 @@ use mmaprobe_machines::format::{BF16, FP16, FP32, FP64, Format};
 use mmaprobe_machines::generate::Dice;
 use mmaprobe_machines::machine::{
     Adder, Aligned, Beyond, Carry, Flush, Infinities, Machine, NanRule, Node, Output, Overflow, Product,
-    Reading, Round, Rule, Shape, Shifter, Subnormals, Tiny, ZeroExponents, ZeroSigns,
+    Reading, Round, Rule, Shifter, Subnormals, Tiny, ZeroExponents, ZeroSigns,
 };
 use mmaprobe_machines::rounding::Rounding;
 use mmaprobe_machines::{Evaluator, generate, words};
 
 /// d = c + the products, in one sum, rounded by `round`.
 fn flat(k: usize, factors: Format, adder: Adder, round: Round) -> Machine {
-    let read = |format| Reading { format, subnormals: Flush::Never, infinities: Infinities::Kept };
-    let mut summands = vec![Node::C];
-    summands.extend((0..k).map(Node::Product));
+    let read = Reading { format: factors, subnormals: Flush::Never, infinities: Infinities::Kept };
+    let summands = [Node::C].into_iter().chain((0..k).map(Node::Product));
     Machine {
-        m: 1,
-        n: 1,
-        k,
         a: factors,
         b: factors,
-        c: round.format,
-        d: round.format,
-        scale: None,
-        read_a: read(factors),
-        read_b: read(factors),
-        read_c: read(round.format),
-        product: Product::Exact,
+        read_a: read,
+        read_b: read,
         rules: vec![Rule { adder, zeros: ZeroSigns::IEEE, output: Output::Rounded(round) }],
-        tree: Node::Sum(summands, 0),
-        infinite_operands_first: false,
-        nan: NanRule::Canonical(round.format.nan(false, 1 << (round.format.fraction_bits - 1))),
-        shape: Shape { kind: "flat", order: "forward" },
-        odd: false,
+        tree: Node::Sum(summands.collect(), 0),
+        ..Machine::chain_of_fma(round.format, k)
     }
 }
 

@@ -117,3 +117,20 @@ fn sums_of_any_width_are_exact_and_round_as_defined() {
         assert!(equals(&sum.times(factor, -3), &product));
     }
 }
+
+#[test]
+fn a_sum_to_round_rounds_as_the_sum_does() {
+    let mut dice = Dice::new(3, 0, 100);
+    for round in 0..20_000 {
+        let units = [100, 300, 2000][round % 3];
+        let ((x, _), (y, _)) = (number(&mut dice, units), number(&mut dice, units));
+        let (exact, other) = (Dyadic::sum([&x, &y].into_iter()), Dyadic::sum_to_round(&x, &y));
+        assert_eq!(exact.leading().is_some(), other.leading().is_some());
+        let Some(leading) = exact.leading() else { continue };
+        let quantum = leading - 52 + dice.below(60) as i32;
+        for rounding in Rounding::TABLES {
+            let (x, y) = (exact.rounded(quantum, rounding), other.rounded(quantum, rounding));
+            assert!(Dyadic::sum([&x, &y.negated()].into_iter()).is_zero(), "2^{quantum} {rounding}");
+        }
+    }
+}

@@ -1,0 +1,57 @@
+//! The command on a few machines: its outcome, its exit code, and the same bytes for any number of
+//! threads.
+
+use std::process::{Command, Output};
+
+/// A machine of the seed that is soon found: four products and c, exactly, rounded down.
+const FOUND: &str = "11";
+
+fn selftest(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_mmaprobe"))
+        .arg("selftest")
+        .args(["--seed", "1", "--validate", "2000"])
+        .args(arguments)
+        .output()
+        .expect("the binary can be run")
+}
+
+fn stdout(output: &Output) -> &str {
+    std::str::from_utf8(&output.stdout).expect("text")
+}
+
+#[test]
+fn one_machine_is_told_in_full() {
+    let output = selftest(&["--only", FOUND]);
+    let text = stdout(&output);
+    assert_eq!(output.status.code(), Some(0), "{text}");
+    assert!(text.starts_with(&format!("Machine {FOUND}: ")), "{text}");
+    // The machine in words, and the sheet.
+    assert!(text.contains("\n  d = R") && text.contains("\nschema: mmaprobe-sheet/1\n"), "{text}");
+}
+
+#[test]
+fn noise_is_detected_whatever_the_threads() {
+    let arguments = ["--machines", "0", "--defective", "1"];
+    let [one, two] = ["1", "2"].map(|threads| selftest(&[&arguments[..], &["--threads", threads]].concat()));
+    assert_eq!(one.status.code(), Some(0), "{}", stdout(&one));
+    assert_eq!(stdout(&one), stdout(&two));
+    assert!(stdout(&one).contains("noise"));
+    assert!(stdout(&one).lines().all(|line| line.chars().count() <= 80));
+}
+
+#[test]
+fn details_are_lines_of_json() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let path = folder.path().join("details.jsonl");
+    let file = path.to_str().expect("a path in UTF-8");
+    let arguments = ["--machines", "0", "--defective", "1", "--details", file];
+    assert_eq!(selftest(&arguments).status.code(), Some(0));
+    let text = std::fs::read_to_string(&path).expect("the details");
+    let lines: Vec<serde_json::Value> =
+        text.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+    assert_eq!(lines.len(), 1);
+    assert_eq!(lines[0]["index"], "d0");
+    assert_eq!(lines[0]["verdict"], "detected");
+    // It is there now, and stays without --force.
+    assert_eq!(selftest(&arguments).status.code(), Some(2));
+}
