@@ -5,6 +5,7 @@
 //! | shape of the tree | of the nine | kernel |
 //! |---|---|---|
 //! | fused sums, with c or with c late, one or a chain, of one or more dot products | FDA, CoFDA, FDRDA, CoFDRDA, GFDRDA, CoGFDRDA | `fused`: integers of 32 bits |
+//! | rounded sums of two, in fp32 or fp64 | SFMA, GPS | `floats`: the machine's own arithmetic |
 //! | any other | | the general [`Executor`](crate::Executor) |
 //!
 //! A kernel decodes each matrix once and computes one output in each lane. What is rare (infinities,
@@ -15,6 +16,7 @@
 //! AVX-512, AVX2 and Arm's Advanced SIMD, of which the best is chosen at run time. It needs `std`, and is
 //! the only place where this crate has `unsafe` code.
 
+mod floats;
 mod fused;
 mod lanes;
 mod operand;
@@ -26,6 +28,7 @@ use alloc::vec::Vec;
 use crate::execute::Executor;
 use crate::format::Format;
 use crate::tree::{Model, ModelError};
+use floats::{FloatJob, FloatPlan};
 use fused::{FusedJob, FusedPlan};
 pub use lanes::Level;
 
@@ -64,6 +67,7 @@ pub struct Compiled {
 #[derive(Clone, Debug)]
 enum Plan {
     Fused(FusedPlan),
+    Floats(FloatPlan),
     General,
 }
 
@@ -82,7 +86,10 @@ impl Compiled {
     /// If the model [cannot be executed](Model::check).
     pub fn at_level(model: &Model, level: Level) -> Result<Compiled, ModelError> {
         model.check()?;
-        let plan = FusedPlan::new(model).map_or(Plan::General, Plan::Fused);
+        let plan = FusedPlan::new(model)
+            .map(Plan::Fused)
+            .or_else(|| FloatPlan::new(model).map(Plan::Floats))
+            .unwrap_or(Plan::General);
         Ok(Compiled { model: model.clone(), level, plan })
     }
 
@@ -96,10 +103,11 @@ impl Compiled {
         self.level
     }
 
-    /// The kernel that was chosen: `fused` or `general`.
+    /// The kernel that was chosen: `fused`, `floats` or `general`.
     pub fn kernel(&self) -> &'static str {
         match self.plan {
             Plan::Fused(_) => "fused",
+            Plan::Floats(_) => "floats",
             Plan::General => "general",
         }
     }
@@ -112,6 +120,7 @@ impl Compiled {
         self.check_lengths(problems, d);
         let general = match &self.plan {
             Plan::Fused(plan) => lanes::run(self.level, FusedJob { plan, problems, d }),
+            Plan::Floats(plan) => lanes::run(self.level, FloatJob { plan, problems, d }),
             Plan::General => {
                 return self.run_general(problems, d, 0..problems.count * problems.m * problems.n);
             }

@@ -1,5 +1,5 @@
 //! Fused sums: one, or a chain of them, with c among the summands or added late to one or more dot
-//! products (FDA, FDRDA, GFDRDA and the chains of these).
+//! products (FDA, FDRDA, GFDRDA and the chains of these), or of exact sums times scales (GDFS).
 
 mod kernel;
 mod special;
@@ -9,10 +9,11 @@ use alloc::vec::Vec;
 
 use super::operand::{NOWHERE, Reader, Unpacker};
 use super::rounding::Rounder;
-use crate::format::{Decoded, Format, UE8M0};
+use crate::format::{Decoded, Format, Specials, UE4M3, UE8M0};
 use crate::rounding::Rounding;
 use crate::tree::{
-    Added, Exponents, Fused, Model, NanRule, Node, NodeId, Normalised, Operand, Product, Rule, ZeroTerms,
+    Added, Exponents, Fused, Model, NanRule, Node, NodeId, Normalised, Operand, Product, Rule, Scale,
+    ZeroTerms,
 };
 
 pub(super) use kernel::FusedJob;
@@ -51,8 +52,10 @@ pub(super) struct FusedPlan {
     overflows_at: Option<i32>,
     negative_zeros_stay: bool,
     cancellation_is_negative: bool,
-    /// Elements that share a scale, which is a power of two.
-    block: Option<usize>,
+    /// The block scales: powers of two, but where the summands are exact sums.
+    scale: Option<Scale>,
+    /// Fraction bits of scaled exact sums, where these are the summands.
+    grouped: Option<i32>,
     nan: u64,
     nan_is_known: bool,
 }
@@ -99,10 +102,6 @@ impl FusedPlan {
         let chain = Chain::of(model)?;
         let zeros = chain.zeros?;
         let (a, b) = (Reader::new(&model.a, zeros)?, Reader::new(&model.b, zeros)?);
-        let c = Unpacker::new(&model.c, zeros)?;
-        let sum = Unpacker::new(&Operand::plain(model.d), zeros)?;
-        let last = chain.last;
-        let d = Rounder::new(last)?;
         let overflows_at = match model.product {
             Product::Exact => None,
             Product::OverflowsAt { exponent } if chain.infinite_operands_first && model.scale.is_none() => {
@@ -110,11 +109,9 @@ impl FusedPlan {
             }
             _ => return None,
         };
-        let block = match &model.scale {
-            None => None,
-            Some(scale) if scale.format == UE8M0 => Some(scale.block),
-            Some(_) => return None,
-        };
+        if model.scale.is_some_and(|scale| !scale_is_supported(&scale, chain.grouped)) {
+            return None;
+        }
         let nan = match model.nan {
             NanRule::Canonical(bits) => bits,
             _ => model.d.pack(Decoded::Nan { negative: false, fraction: 1 << (model.d.fraction_bits - 1) }),
@@ -123,6 +120,9 @@ impl FusedPlan {
             return None;
         }
         let dot = chain.dot?;
+        if chain.grouped {
+            return FusedPlan::grouped(model, chain, zeros, nan);
+        }
         // Products get as many fraction bits as the alignment keeps; both factors' shares fit 16 bits.
         let product_bits = (a.fraction_bits() + b.fraction_bits()) as i32;
         let shift = (dot.fraction_bits - product_bits).max(0) as u32;
@@ -146,31 +146,84 @@ impl FusedPlan {
         if widest + carries + 2 > 62 || in_32_bits == 0 || extra_shift > 31 {
             return None;
         }
+        let readers = (a.shifted(shift_a), b.shifted(shift_b).halved());
+        let plan = FusedPlan::of_chain(model, chain, zeros, nan, readers)?;
+        Some(FusedPlan { extra_shift, in_32_bits, overflows_at, ..plan })
+    }
+
+    /// A plan for exact sums that are scaled, then added.
+    fn grouped(model: &Model, chain: Chain, zeros: ZeroTerms, nan: u64) -> Option<FusedPlan> {
+        let (a, b, scale) = (&model.a.format, &model.b.format, model.scale?.format);
+        // Fixed-point numbers of 16 bits, without infinities and NaNs; sums of 32 bits; zeros are all +0.
+        let widest = |format: &Format| {
+            i64::from(format.max_significand() as u32)
+                << (format.max_exponent() - format.min_exponent()).min(16)
+        };
+        let longest =
+            chain.steps.iter().flat_map(|step| &step.dots).flatten().map(|run| run.end - run.first).max()?;
+        let scales = i64::from(scale.max_significand() as u32).pow(2);
+        let signs = &chain.last.zero;
+        let small = [a, b]
+            .into_iter()
+            .all(|format| format.specials == Specials::FiniteOnly && widest(format) < 1 << 15);
+        if !small
+            || widest(a) * widest(b) * longest as i64 * scales > i64::from(i32::MAX)
+            || signs.negative_zeros_stay
+            || signs.cancellation_is_negative
+            || model.product != Product::Exact
+        {
+            return None;
+        }
+        let fraction_bits = -a.min_quantum() - b.min_quantum() + 2 * scale.fraction_bits as i32;
+        let bits_above = 32 - fraction_bits + model.k.ilog2() as i32 + 2;
+        if chain.dot?.fraction_bits.max(fraction_bits) + bits_above > 62 {
+            return None;
+        }
+        let reader = |operand: &Operand| Some(Reader::new(operand, ZeroTerms::Counted)?.fixed());
+        let readers = (reader(&model.a)?, reader(&model.b)?.halved());
+        let plan = FusedPlan::of_chain(model, chain, zeros, nan, readers)?;
+        Some(FusedPlan { grouped: Some(fraction_bits), ..plan })
+    }
+
+    fn of_chain(
+        model: &Model,
+        chain: Chain,
+        zeros: ZeroTerms,
+        nan: u64,
+        (a, b): (Reader, Reader),
+    ) -> Option<FusedPlan> {
+        let sum = Operand::plain(model.d);
         Some(FusedPlan {
-            a: a.shifted(shift_a),
-            b: b.shifted(shift_b).halved(),
-            c,
+            a,
+            b,
+            c: Unpacker::new(&model.c, zeros)?,
             c_reader: Reader::new(&model.c, zeros)?,
-            sum,
-            sum_reader: Reader::new(&Operand::plain(model.d), zeros)?,
-            d,
+            sum: Unpacker::new(&sum, zeros)?,
+            sum_reader: Reader::new(&sum, zeros)?,
+            d: Rounder::new(chain.last)?,
             d_format: model.d,
             order: chain.order,
             steps: chain.steps,
-            dot,
+            dot: chain.dot?,
             late: chain.late,
             c_grid: chain.c_grid,
-            extra_shift,
-            in_32_bits,
+            extra_shift: 0,
+            in_32_bits: usize::MAX,
             zero_sums_counted: zeros != ZeroTerms::Ignored,
-            overflows_at,
-            negative_zeros_stay: last.zero.negative_zeros_stay,
-            cancellation_is_negative: last.zero.cancellation_is_negative,
-            block,
+            overflows_at: None,
+            negative_zeros_stay: chain.last.zero.negative_zeros_stay,
+            cancellation_is_negative: chain.last.zero.cancellation_is_negative,
+            scale: model.scale,
+            grouped: None,
             nan,
             nan_is_known: !matches!(model.nan, NanRule::Propagated(_)),
         })
     }
+}
+
+/// Single products are scaled by powers of two alone; exact sums by what has few bits.
+fn scale_is_supported(scale: &Scale, grouped: bool) -> bool {
+    scale.format == UE8M0 || grouped && scale.format == UE4M3
 }
 
 /// What the tree's shape says, gathered from the root down.
@@ -184,6 +237,8 @@ struct Chain<'m> {
     c_grid: Grid,
     zeros: Option<ZeroTerms>,
     infinite_operands_first: bool,
+    /// Whether summands are scaled exact sums.
+    grouped: bool,
 }
 
 impl<'m> Chain<'m> {
@@ -220,6 +275,7 @@ impl<'m> Chain<'m> {
             c_grid,
             zeros: None,
             infinite_operands_first: last.infinite_operands_first,
+            grouped: false,
         };
         for children in sums.into_iter().rev() {
             let place = children.iter().position(|&child| model.is_accumulated(child))?;
@@ -267,7 +323,15 @@ impl<'m> Chain<'m> {
                 }
                 self.c_grid = grid;
                 self.dot = Some(grid);
-                vec![self.products(&others)?]
+                let groups = self.groups(&others);
+                if self.grouped != groups.is_some() && !self.steps.is_empty() {
+                    return None;
+                }
+                self.grouped = groups.is_some();
+                match groups {
+                    Some(groups) => groups,
+                    None => vec![self.products(&others)?],
+                }
             }
         };
         let all = Run { first, end: self.order.len(), block: 0 };
@@ -303,6 +367,32 @@ impl<'m> Chain<'m> {
         }
         self.dot = Some(grid);
         self.products(children)
+    }
+
+    /// Scaled exact sums that are filed under the exponents of their scales.
+    fn groups(&mut self, nodes: &[NodeId]) -> Option<Vec<Vec<Run>>> {
+        let group = |&node: &NodeId| {
+            let Node::Scaled { child, block } = self.model.tree.nodes[node] else { return None };
+            let Node::Sum { children, rule } = &self.model.tree.nodes[child] else { return None };
+            let rule = &self.model.tree.rules[*rule];
+            let is_exact = rule.added == Added::Exact
+                && rule.normalised == Normalised::No { exponent: Some(0) }
+                && !rule.zero.negative_zeros_stay
+                && !rule.zero.cancellation_is_negative;
+            let product = |&child: &NodeId| match self.model.tree.nodes[child] {
+                Node::Product(k) if is_exact => Some(k),
+                _ => None,
+            };
+            Some((block, children.iter().map(product).collect::<Option<Vec<usize>>>()?))
+        };
+        let groups: Vec<(usize, Vec<usize>)> = nodes.iter().map(group).collect::<Option<_>>()?;
+        let mut runs = Vec::new();
+        for (block, products) in groups {
+            let first = self.order.len();
+            self.order.extend(products);
+            runs.push(vec![Run { first, end: self.order.len(), block }]);
+        }
+        Some(runs)
     }
 
     /// The rule of a sum that is not normalised.

@@ -3,7 +3,7 @@
 use alloc::vec::Vec;
 
 use super::lanes::{Int, Lanes};
-use crate::format::{Format, Specials, UE8M0};
+use crate::format::{Decoded, Format, Specials};
 use crate::tree::{InputSubnormals, Operand, ZeroTerms};
 
 /// The exponent of what has no say in the largest exponent. Two of them still fit, with any real one
@@ -33,6 +33,9 @@ pub(super) struct Reader {
     shift: u32,
     /// Which bits of a signed significand are kept: all, or the lower half.
     mask: i32,
+    /// Whether significands are shifted by their exponents above the smallest: all bits or none.
+    fixed: i32,
+    min_exponent: i32,
 }
 
 /// What an element is, where that decides about infinities, NaNs and the sign of zero.
@@ -93,6 +96,8 @@ impl Reader {
             },
             shift: 0,
             mask: -1,
+            fixed: 0,
+            min_exponent: format.min_exponent(),
         })
     }
 
@@ -104,6 +109,11 @@ impl Reader {
     /// The same with zeros in the upper halves of significands, as [`Lanes::mul16`] wants one factor.
     pub fn halved(self) -> Reader {
         Reader { mask: 0xffff, ..self }
+    }
+
+    /// The same with fixed-point numbers for significands, in units of the smallest subnormal number.
+    pub fn fixed(self) -> Reader {
+        Reader { fixed: -1, ..self }
     }
 
     /// Fraction bits of its significands, before the shift.
@@ -126,8 +136,10 @@ impl Reader {
         let significand = fraction | normal << self.fraction_bits;
         let special = x & self.special_mask == self.special_value;
         let zero = special || significand == 0 || self.flushed && field == 0;
-        let significand = if zero { 0 } else { significand << self.shift };
-        let exponent = if zero { self.zero_exponent } else { field + 1 - normal - self.bias };
+        let exponent = field + 1 - normal - self.bias;
+        let shift = self.shift as i32 + ((exponent - self.min_exponent) & self.fixed);
+        let significand = if zero { 0 } else { significand << shift };
+        let exponent = if zero { self.zero_exponent } else { exponent };
         let sign = (x << self.sign_shift) >> 31;
         (((significand ^ sign) - sign) & self.mask, exponent)
     }
@@ -232,15 +244,20 @@ pub(super) struct Panel {
     pub special: Vec<i32>,
     /// Exponents of the rows' block scales, in the same layout as elements.
     pub scales: Vec<i32>,
+    /// Their significands.
+    pub scale_significands: Vec<i32>,
 }
 
-/// What [`scale_exponent`] says of a NaN.
+/// The exponent that [`scale_parts`] gives a NaN.
 pub(super) const NAN_SCALE: i32 = 128;
 
-/// The exponent of a ue8m0.
+/// The significand and the exponent of a block scale.
 #[inline(always)]
-fn scale_exponent(bits: u8) -> i32 {
-    i32::from(bits) - UE8M0.bias
+fn scale_parts(format: &Format, bits: u8) -> (i32, i32) {
+    match format.decode(bits.into()) {
+        Decoded::Finite { significand, exponent, .. } => (significand as i32, exponent),
+        _ => (0, NAN_SCALE),
+    }
 }
 
 /// Reads an element of 1, 2 or 4 bytes.
@@ -304,27 +321,40 @@ impl Panel {
         }
     }
 
-    /// Decodes scales that are powers of two into lanes, like [`fill_lanes`](Panel::fill_lanes).
+    /// Decodes block scales into lanes, like [`fill_lanes`](Panel::fill_lanes).
     #[inline(always)]
-    pub fn fill_scales_in_lanes(&mut self, array: &[u8], rows: &[Option<usize>], blocks: usize, n: usize) {
+    pub fn fill_scales_in_lanes(
+        &mut self,
+        format: &Format,
+        array: &[u8],
+        rows: &[Option<usize>],
+        blocks: usize,
+        n: usize,
+    ) {
         self.scales.resize(rows.len() * blocks, 0);
+        self.scale_significands.resize(rows.len() * blocks, 0);
         for (group, rows) in rows.chunks_exact(n).enumerate() {
             for block in 0..blocks {
                 for (lane, row) in rows.iter().enumerate() {
                     // A row that is not there has no say.
-                    let exponent = row.map_or(0, |first| scale_exponent(array[first + block]));
-                    self.scales[(group * blocks + block) * n + lane] = exponent;
+                    let (significand, exponent) =
+                        row.map_or((0, 0), |first| scale_parts(format, array[first + block]));
+                    let at = (group * blocks + block) * n + lane;
+                    self.scales[at] = exponent;
+                    self.scale_significands[at] = significand;
                     self.special[group * n + lane] |= -i32::from(exponent == NAN_SCALE);
                 }
             }
         }
     }
 
-    /// Decodes scales that are powers of two, like [`fill_rows`](Panel::fill_rows).
+    /// Decodes block scales, like [`fill_rows`](Panel::fill_rows).
     #[inline(always)]
-    pub fn fill_scales(&mut self, array: &[u8], blocks: usize) {
+    pub fn fill_scales(&mut self, format: &Format, array: &[u8], blocks: usize) {
         self.scales.clear();
-        self.scales.extend(array.iter().map(|&bits| scale_exponent(bits)));
+        self.scales.extend(array.iter().map(|&bits| scale_parts(format, bits).1));
+        self.scale_significands.clear();
+        self.scale_significands.extend(array.iter().map(|&bits| scale_parts(format, bits).0));
         for (special, row) in self.special.iter_mut().zip(self.scales.chunks_exact(blocks)) {
             *special |= -i32::from(row.contains(&NAN_SCALE));
         }

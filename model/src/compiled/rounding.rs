@@ -48,7 +48,7 @@ impl Rounder {
         let fraction_bits = i64::from(self.fraction_bits);
         let dropped = format.fraction_bits - self.fraction_bits;
         let negative = sum.negative();
-        let magnitude = sum.xor(negative).sub(negative);
+        let magnitude = sum.abs();
         let normal_shift = lanes.splat_wide(63 - fraction_bits).sub(lanes.leading_zeros(magnitude));
         let subnormal_shift = lanes.splat_wide(i64::from(format.min_exponent()) - fraction_bits).sub(unit);
         let shift = normal_shift.max(subnormal_shift);

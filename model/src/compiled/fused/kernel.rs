@@ -10,6 +10,7 @@ use crate::compiled::lanes::{Int, Job, Lanes};
 use crate::compiled::operand::{NOWHERE, Panel, Reader};
 use crate::compiled::place::{Layout, Places};
 use crate::compiled::rounding::Rounded;
+use crate::format::FP16;
 
 /// Runs a plan on problems; gives the places of the elements that are left to the general executor.
 pub struct FusedJob<'j> {
@@ -26,6 +27,7 @@ pub(super) struct Side<'s> {
     significands: &'s [i32],
     exponents: &'s [i32],
     pub scales: &'s [i32],
+    scale_significands: &'s [i32],
     special: &'s [i32],
     /// Lanes, or 1.
     pub width: usize,
@@ -49,6 +51,7 @@ impl<'s> Side<'s> {
             significands: part(&panel.significands, slots),
             exponents: part(&panel.exponents, slots),
             scales: part(&panel.scales, blocks),
+            scale_significands: part(&panel.scale_significands, blocks),
             special: part(&panel.special, 1),
             width,
         }
@@ -80,7 +83,7 @@ impl Job for FusedJob<'_> {
         let FusedJob { plan, problems, d } = self;
         let Problems { m, n, .. } = *problems;
         let k = plan.order.len();
-        let blocks = plan.block.map_or(0, |block| k / block);
+        let (scale, blocks) = plan.scale.map_or((FP16, 0), |scale| (scale.format, k / scale.block));
         let mut general = Vec::new();
         let (mut x, mut y) = (Panel::default(), Panel::default());
         let layout = Layout::new(m, n, L::N);
@@ -102,9 +105,9 @@ impl Job for FusedJob<'_> {
                 }
                 x.fill_lanes(&plan.a, problems.a, &rows, &plan.order, L::N);
                 y.fill_lanes(&plan.b, problems.b, &columns, &plan.order, L::N);
-                if plan.block.is_some() {
-                    x.fill_scales_in_lanes(problems.sa, &scale_rows, blocks, L::N);
-                    y.fill_scales_in_lanes(problems.sb, &scale_columns, blocks, L::N);
+                if plan.scale.is_some() {
+                    x.fill_scales_in_lanes(&scale, problems.sa, &scale_rows, blocks, L::N);
+                    y.fill_scales_in_lanes(&scale, problems.sb, &scale_columns, blocks, L::N);
                 }
                 let sides =
                     (Side::new(&x, &plan.a, 0, k, blocks, L::N), Side::new(&y, &plan.b, 0, k, blocks, L::N));
@@ -130,12 +133,12 @@ impl Job for FusedJob<'_> {
             let (x_array, y_array) = if by_rows { (a, b) } else { (b, a) };
             x.fill_lanes(x_reader, x_array, &rows, &plan.order, L::N);
             y.fill_rows(y_reader, y_array, narrow, &plan.order);
-            if plan.block.is_some() {
+            if plan.scale.is_some() {
                 let (sa, sb) =
                     (part(problems.sa, problem, m * blocks), part(problems.sb, problem, n * blocks));
                 let (x_scales, y_scales) = if by_rows { (sa, sb) } else { (sb, sa) };
-                x.fill_scales_in_lanes(x_scales, &scale_rows, blocks, L::N);
-                y.fill_scales(y_scales, blocks);
+                x.fill_scales_in_lanes(&scale, x_scales, &scale_rows, blocks, L::N);
+                y.fill_scales(&scale, y_scales, blocks);
             }
             for row in 0..narrow {
                 let y = Side::new(&y, y_reader, row, k, blocks, 1);
@@ -197,6 +200,9 @@ fn output<L: Lanes, const PAIRS: bool>(
             fraction_bits: unpacker.format.fraction_bits as i32,
         };
         let (rounded, highest) = match &plan.late {
+            _ if plan.grouped.is_some() => {
+                (grouped_sum::<L, PAIRS>(lanes, plan, sides, step, &accumulator), lanes.splat(NOWHERE))
+            }
             Some(late) => late_sum::<L, PAIRS>(lanes, plan, late, sides, step, &accumulator),
             None => flat_sum::<L, PAIRS>(lanes, plan, sides, step, &accumulator),
         };
@@ -255,7 +261,7 @@ fn largest<L: Lanes, const PAIRS: bool>(
         for (x, y) in Side::run::<true>(x.exponents, run, L::N).zip(ys) {
             of_run = of_run.max(lanes.load(x).add(Side::vector::<L, PAIRS>(lanes, y)));
         }
-        if plan.block.is_some() {
+        if plan.scale.is_some() {
             of_run = of_run.add(scale::<L, PAIRS>(lanes, (x, y), run));
         }
         largest = largest.max(of_run);
@@ -299,7 +305,7 @@ fn aligned<L: Lanes, const PAIRS: bool, const TRUNCATES: bool>(
     let largest = largest.add(lanes.splat(plan.extra_shift));
     for &run in dot {
         let mut from = largest;
-        if plan.block.is_some() {
+        if plan.scale.is_some() {
             from = from.sub(scale::<L, PAIRS>(lanes, sides, run));
         }
         let mut first = run.first;
@@ -353,6 +359,55 @@ fn flat_sum<L: Lanes, const PAIRS: bool>(
     let c = cut::<L>(align(lanes, c.significand, c.fraction_bits, grid, largest.sub(c.exponent)), grid);
     let unit = lanes.widen(largest.sub(lanes.splat(plan.dot.fraction_bits)));
     (plan.d.round(lanes, sum.add(c), unit), products)
+}
+
+/// The summands are exact sums times scales.
+#[inline(always)]
+fn grouped_sum<L: Lanes, const PAIRS: bool>(
+    lanes: L,
+    plan: &FusedPlan,
+    sides: (Side, Side),
+    step: &Step,
+    c: &Accumulator<L>,
+) -> Rounded<L::W> {
+    let (x, y) = sides;
+    let fraction_bits = plan.grouped.unwrap_or(0);
+    let mut largest = c.exponent.max(lanes.splat(plan.dot.floor));
+    for group in &step.dots {
+        let mut exponent = scale::<L, PAIRS>(lanes, sides, group[0]);
+        if !plan.zero_sums_counted {
+            let sum = exact_sum::<L, PAIRS>(lanes, sides, group[0]);
+            exponent = L::W::select(sum.eq(lanes.splat(0)), lanes.splat(NOWHERE), exponent);
+        }
+        largest = largest.max(exponent);
+    }
+    let grid = &plan.dot;
+    let distance = largest.sub(c.exponent);
+    let mut total =
+        cut::<L>(align(lanes, c.significand, c.fraction_bits, &plan.c_grid, distance), &plan.c_grid);
+    for group in &step.dots {
+        let run = group[0];
+        let exponent = scale::<L, PAIRS>(lanes, sides, run);
+        let sum = exact_sum::<L, PAIRS>(lanes, (x, y), run);
+        let distance = largest.sub(exponent);
+        total = total.add(cut::<L>(align(lanes, lanes.widen(sum), fraction_bits, grid, distance), grid));
+    }
+    let unit = lanes.widen(largest.sub(lanes.splat(grid.fraction_bits)));
+    plan.d.round(lanes, total, unit)
+}
+
+/// The exact sum of a run's products, times the significands of its scales.
+#[inline(always)]
+fn exact_sum<L: Lanes, const PAIRS: bool>(lanes: L, (x, y): (Side, Side), run: Run) -> L::W {
+    let mut sum = lanes.splat(0);
+    let ys = Side::run::<PAIRS>(y.significands, run, L::N);
+    for (x, y) in Side::run::<true>(x.significands, run, L::N).zip(ys) {
+        sum = sum.add(lanes.mul16(lanes.load(x), Side::vector::<L, PAIRS>(lanes, y)));
+    }
+    let width = if PAIRS { L::N } else { 1 };
+    let x = lanes.load(&x.scale_significands[run.block * L::N..]);
+    let y = Side::vector::<L, PAIRS>(lanes, &y.scale_significands[run.block * width..]);
+    lanes.mul(sum, lanes.mul(x, y))
 }
 
 /// A dot product, the exponent under which it is filed, and the largest of its products' exponents.

@@ -41,7 +41,7 @@ impl FusedPlan {
         was_zero: bool,
     ) -> Outcome {
         for run in step.dots.iter().flatten() {
-            if self.block.is_some()
+            if self.scale.is_some()
                 && (x.scale(run.block, lane) == NAN_SCALE || y.scale(run.block, lane) == NAN_SCALE)
             {
                 return Outcome::Nan;

@@ -142,10 +142,12 @@ fn fused_wide(x: f64, y: f64, z: f64) -> f64 {
         Decoded::Finite { negative, significand, exponent } => Some((negative, significand, exponent - 52)),
         _ => None,
     });
-    // Infinities, NaNs and zeros need no rounding.
-    let ([Some(x_), Some(y_), Some(z_)], true) = (exact, x != 0.0 && y != 0.0) else {
+    let [Some(x_), Some(y_), z_] = exact else { return x * y + z };
+    // A product that overflows must not meet an infinity; one with a zero needs no rounding.
+    let Some(z_) = z_ else { return z };
+    if x == 0.0 || y == 0.0 {
         return x * y + z;
-    };
+    }
     let product = Term::new(x_.0 != y_.0, u128::from(x_.1) * u128::from(y_.1), x_.2 + y_.2, 0);
     let sum = Term::sum_for_rounding(&product, &Term::new(z_.0, z_.1.into(), z_.2, 0));
     f64::from_bits(FP64.pack(RoundTo::nearest_even(FP64).round(&sum)))
