@@ -162,12 +162,13 @@ impl FusedPlan {
         let longest =
             chain.steps.iter().flat_map(|step| &step.dots).flatten().map(|run| run.end - run.first).max()?;
         let scales = i64::from(scale.max_significand() as u32).pow(2);
+        let largest = (widest(a) * widest(b)).saturating_mul(longest as i64 * scales);
         let signs = &chain.last.zero;
         let small = [a, b]
             .into_iter()
             .all(|format| format.specials == Specials::FiniteOnly && widest(format) < 1 << 15);
         if !small
-            || widest(a) * widest(b) * longest as i64 * scales > i64::from(i32::MAX)
+            || largest > i64::from(i32::MAX)
             || signs.negative_zeros_stay
             || signs.cancellation_is_negative
             || model.product != Product::Exact
@@ -175,8 +176,11 @@ impl FusedPlan {
             return None;
         }
         let fraction_bits = -a.min_quantum() - b.min_quantum() + 2 * scale.fraction_bits as i32;
-        let bits_above = 32 - fraction_bits + model.k.ilog2() as i32 + 2;
-        if chain.dot?.fraction_bits.max(fraction_bits) + bits_above > 62 {
+        let finest = chain.dot?.fraction_bits;
+        let groups = chain.steps.iter().map(|step| step.dots.len()).max()?;
+        // Integer and fraction bits of the largest summand, carries, the sign.
+        let bits = largest.ilog2() as i32 + 1 + (finest - fraction_bits).max(0);
+        if bits.max(finest + 2) + groups.ilog2() as i32 + 3 > 62 {
             return None;
         }
         let reader = |operand: &Operand| Some(Reader::new(operand, ZeroTerms::Counted)?.fixed());

@@ -98,6 +98,12 @@ pub(super) trait Lanes: Copy {
     fn load_wide(self, from: &[i64]) -> Self::D;
     fn store(self, vector: Self::W, to: &mut [i32]);
     fn store_wide(self, vector: Self::D, to: &mut [i64]);
+    /// The first N elements, of four bytes each.
+    fn load_bytes(self, from: &[u8]) -> Self::W;
+    /// The first N elements, of eight bytes each.
+    fn load_wide_bytes(self, from: &[u8]) -> Self::D;
+    fn store_bytes(self, vector: Self::W, to: &mut [u8]);
+    fn store_wide_bytes(self, vector: Self::D, to: &mut [u8]);
     fn widen(self, vector: Self::W) -> Self::D;
     /// The low halves.
     fn narrow(self, vector: Self::D) -> Self::W;

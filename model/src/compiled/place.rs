@@ -12,13 +12,13 @@ pub(super) enum Layout {
 }
 
 impl Layout {
-    /// The layout in which fewest lanes are idle. In pairs, both factors have to be gathered for each
-    /// vector, which takes about as long as computing with them.
+    /// The layout that wastes least. In pairs no lanes are idle, but both factors have to be gathered for
+    /// each vector, which takes longer than computing with them.
     pub fn new(m: usize, n: usize, lanes: usize) -> Layout {
         let idle = |size: usize| size.next_multiple_of(lanes) as f64 / size as f64;
         let (rows, columns) = (idle(m), idle(n));
         match () {
-            () if rows.min(columns) >= 2.0 => Layout::Pairs,
+            () if rows.min(columns) > 4.0 => Layout::Pairs,
             () if columns <= rows => Layout::Columns,
             () => Layout::Rows,
         }

@@ -1,6 +1,6 @@
 //! Operands as numbers in fp32 or fp64.
 
-use crate::format::{FP64, Specials};
+use crate::format::{FP32, FP64, Specials};
 use crate::tree::{InputSubnormals, Operand};
 
 /// Converts the elements of an operand, exactly.
@@ -14,6 +14,8 @@ pub(super) struct Converter {
     specials: Specials,
     flushed: bool,
     flushed_sign_kept: bool,
+    /// Whether elements stay as they are.
+    pub is_plain: bool,
     /// Whether fp32 has the same exponents: then only fraction bits are missing.
     same_exponents: bool,
 }
@@ -37,6 +39,7 @@ impl Converter {
             specials: format.specials,
             flushed: operand.subnormals != InputSubnormals::Kept,
             flushed_sign_kept: operand.subnormals == InputSubnormals::FlushedToSignedZero,
+            is_plain: operand.subnormals == InputSubnormals::Kept && (*format == FP32 || *format == FP64),
             same_exponents,
         })
     }

@@ -29,6 +29,8 @@ trait Precision<L: Lanes>: Copy {
     fn read(array: &[u8], index: usize) -> Self::Element;
     fn write(element: Self::Element, array: &mut [u8], index: usize);
     fn load(lanes: L, from: &[Self::Element]) -> Self::Bits;
+    fn load_bytes(lanes: L, from: &[u8]) -> Self::Bits;
+    fn store_bytes(lanes: L, bits: Self::Bits, to: &mut [u8]);
     fn store(lanes: L, bits: Self::Bits, to: &mut [Self::Element]);
     fn splat(lanes: L, element: Self::Element) -> Self::Bits;
     fn constant(lanes: L, bits: i64) -> Self::Bits;
@@ -46,7 +48,7 @@ struct Double;
 
 macro_rules! precision {
     ($precision:ident: $element:ty, $bits:ident, $number:ident, $bytes:literal, $normal:literal, $float:ty,
-     $load:ident, $store:ident, $splat:ident, $to:ident, $from:ident, |$lanes:ident, $mask:ident| $any:expr,
+     $load:ident, $store:ident, $load_bytes:ident, $store_bytes:ident, $splat:ident, $to:ident, $from:ident, |$lanes:ident, $mask:ident| $any:expr,
      |$converter:ident, $array:ident, $index:ident| $convert:expr) => {
         impl<L: Lanes> Precision<L> for $precision {
             type Element = $element;
@@ -71,6 +73,14 @@ macro_rules! precision {
             #[inline(always)]
             fn load(lanes: L, from: &[$element]) -> L::$bits {
                 lanes.$load(from)
+            }
+            #[inline(always)]
+            fn load_bytes(lanes: L, from: &[u8]) -> L::$bits {
+                lanes.$load_bytes(from)
+            }
+            #[inline(always)]
+            fn store_bytes(lanes: L, bits: L::$bits, to: &mut [u8]) {
+                lanes.$store_bytes(bits, to);
             }
             #[inline(always)]
             fn store(lanes: L, bits: L::$bits, to: &mut [$element]) {
@@ -104,14 +114,15 @@ macro_rules! precision {
     };
 }
 
-precision!(Single: i32, W, F, 4, 0x0080_0000, f32, load, store, splat, floats, float_bits,
+precision!(Single: i32, W, F, 4, 0x0080_0000, f32, load, store, load_bytes, store_bytes, splat, floats, float_bits,
 |lanes, mask| lanes.any(mask),
 |converter, array, index| converter.single(match converter.bytes {
     1 => i32::from(array[index]),
     2 => i32::from(u16::from_le_bytes([array[2 * index], array[2 * index + 1]])),
     _ => <Single as Precision<L>>::read(array, index),
 }));
-precision!(Double: i64, D, G, 8, 0x0010_0000_0000_0000, f64, load_wide, store_wide, splat_wide, doubles,
+precision!(Double: i64, D, G, 8, 0x0010_0000_0000_0000, f64, load_wide, store_wide,
+    load_wide_bytes, store_wide_bytes, splat_wide, doubles,
     double_bits, |lanes, mask| lanes.any(lanes.narrow(mask)),
     |converter, array, index| converter.double(<Double as Precision<L>>::read(array, index)));
 
@@ -141,7 +152,7 @@ fn run<L: Lanes, P: Precision<L>>(
     let Problems { m, n, .. } = *problems;
     let k = plan.order.len();
     let mut general = Vec::new();
-    let (mut x, mut y) = (Vec::new(), Vec::new());
+    let (mut x, mut y, mut converted) = (Vec::new(), Vec::new(), Vec::new());
     let layout = Layout::new(m, n, L::N);
     if layout == Layout::Pairs {
         let total = problems.count * m * n;
@@ -174,15 +185,17 @@ fn run<L: Lanes, P: Precision<L>>(
         let a = &problems.a[problem * m * k * plan.a.bytes..][..m * k * plan.a.bytes];
         let b = &problems.b[problem * n * k * plan.b.bytes..][..n * k * plan.b.bytes];
         let (x_array, y_array) = if by_rows { (a, b) } else { (b, a) };
-        for row in 0..wide {
-            let lanes_of_group = &mut x[row / L::N * L::N * k..];
-            for (slot, &index) in plan.order.iter().enumerate() {
-                lanes_of_group[slot * L::N + row % L::N] = P::convert(x_converter, x_array, row * k + index);
+        convert::<L, P>(x_converter, x_array, &mut converted);
+        for (row, factors) in converted.chunks_exact(k).enumerate() {
+            let lanes_of_group = &mut x[row / L::N * L::N * k..][..L::N * k];
+            for (slot, &index) in lanes_of_group.chunks_exact_mut(L::N).zip(&plan.order) {
+                slot[row % L::N] = factors[index];
             }
         }
-        for (row, factors) in y.chunks_exact_mut(k).enumerate() {
+        convert::<L, P>(y_converter, y_array, &mut converted);
+        for (factors, converted) in y.chunks_exact_mut(k).zip(converted.chunks_exact(k)) {
             for (factor, &index) in factors.iter_mut().zip(&plan.order) {
-                *factor = P::convert(y_converter, y_array, row * k + index);
+                *factor = converted[index];
             }
         }
         for (group, x) in x.chunks_exact(L::N * k).enumerate() {
@@ -218,6 +231,22 @@ fn run<L: Lanes, P: Precision<L>>(
     general
 }
 
+/// Converts a matrix.
+#[inline(always)]
+fn convert<L: Lanes, P: Precision<L>>(converter: &Converter, array: &[u8], out: &mut Vec<P::Element>) {
+    let converter = *converter;
+    out.resize(array.len() / converter.bytes, P::Element::default());
+    if converter.is_plain {
+        for (index, element) in out.iter_mut().enumerate() {
+            *element = P::read(array, index);
+        }
+    } else {
+        for (index, element) in out.iter_mut().enumerate() {
+            *element = P::convert(&converter, array, index);
+        }
+    }
+}
+
 /// Computes R vectors of outputs. `PAIRS` says that both factors are in lanes.
 #[inline(always)]
 #[expect(clippy::too_many_arguments, reason = "what a kernel works on; a struct of it would be used once")]
@@ -237,17 +266,15 @@ fn outputs<L: Lanes, P: Precision<L>, const PAIRS: bool, const R: usize>(
     let mut buffer = [P::Element::default(); 16];
     for row in 0..R {
         let Places { first, stride, count } = places[row];
-        if stride == 1 && count == L::N {
-            let from = &c[first * P::BYTES..][..L::N * P::BYTES];
-            for lane in 0..L::N {
-                buffer[lane] = P::convert(&plan.c, from, lane);
-            }
+        let bits = if stride == 1 && count == L::N && plan.c.is_plain {
+            P::load_bytes(lanes, &c[first * P::BYTES..])
         } else {
             for (lane, element) in buffer.iter_mut().enumerate().take(count) {
                 *element = P::convert(&plan.c, c, first + lane * stride);
             }
-        }
-        initial[row] = P::number(lanes, P::load(lanes, &buffer));
+            P::load(lanes, &buffer)
+        };
+        initial[row] = P::number(lanes, bits);
     }
     let mut sums = initial;
     if plan.is_chain {
@@ -305,13 +332,10 @@ fn outputs<L: Lanes, P: Precision<L>, const PAIRS: bool, const R: usize>(
                 .extend((0..count).filter(|&lane| P::is_nan(buffer[lane])).map(|lane| first + lane * stride));
         }
         let bits = P::Bits::select(is_nan, P::constant(lanes, plan.nan as i64), bits);
-        P::store(lanes, bits, &mut buffer);
         if stride == 1 && count == L::N {
-            let to = &mut d[first * P::BYTES..][..L::N * P::BYTES];
-            for lane in 0..L::N {
-                P::write(buffer[lane], to, lane);
-            }
+            P::store_bytes(lanes, bits, &mut d[first * P::BYTES..]);
         } else {
+            P::store(lanes, bits, &mut buffer);
             for (lane, &element) in buffer.iter().enumerate().take(count) {
                 P::write(element, d, first + lane * stride);
             }

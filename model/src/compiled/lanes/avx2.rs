@@ -183,6 +183,38 @@ impl Lanes for Avx2 {
         }
     }
     #[inline(always)]
+    fn load_bytes(self, from: &[u8]) -> W {
+        let from = &from[..32];
+        // SAFETY: the features are there, and so are as many bytes; x86 is little-endian.
+        W(unsafe { _mm256_loadu_si256(from.as_ptr().cast()) })
+    }
+    #[inline(always)]
+    fn load_wide_bytes(self, from: &[u8]) -> Pair<H> {
+        let from = &from[..64];
+        // SAFETY: the features are there, and so are as many bytes; x86 is little-endian.
+        unsafe {
+            Pair(
+                H(_mm256_loadu_si256(from.as_ptr().cast())),
+                H(_mm256_loadu_si256(from.as_ptr().add(32).cast())),
+            )
+        }
+    }
+    #[inline(always)]
+    fn store_bytes(self, vector: W, to: &mut [u8]) {
+        let to = &mut to[..32];
+        // SAFETY: the features are there, and so are as many bytes; x86 is little-endian.
+        unsafe { _mm256_storeu_si256(to.as_mut_ptr().cast(), vector.0) }
+    }
+    #[inline(always)]
+    fn store_wide_bytes(self, vector: Pair<H>, to: &mut [u8]) {
+        let to = &mut to[..64];
+        // SAFETY: the features are there, and so are as many bytes; x86 is little-endian.
+        unsafe {
+            _mm256_storeu_si256(to.as_mut_ptr().cast(), vector.0.0);
+            _mm256_storeu_si256(to.as_mut_ptr().add(32).cast(), vector.1.0);
+        }
+    }
+    #[inline(always)]
     fn widen(self, vector: W) -> Pair<H> {
         // SAFETY: the token says that the features are there.
         unsafe {

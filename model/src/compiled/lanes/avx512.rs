@@ -183,6 +183,38 @@ impl Lanes for Avx512 {
         }
     }
     #[inline(always)]
+    fn load_bytes(self, from: &[u8]) -> W {
+        let from = &from[..64];
+        // SAFETY: the features are there, and so are as many bytes; x86 is little-endian.
+        W(unsafe { _mm512_loadu_si512(from.as_ptr().cast()) })
+    }
+    #[inline(always)]
+    fn load_wide_bytes(self, from: &[u8]) -> Pair<H> {
+        let from = &from[..128];
+        // SAFETY: the features are there, and so are as many bytes; x86 is little-endian.
+        unsafe {
+            Pair(
+                H(_mm512_loadu_si512(from.as_ptr().cast())),
+                H(_mm512_loadu_si512(from.as_ptr().add(64).cast())),
+            )
+        }
+    }
+    #[inline(always)]
+    fn store_bytes(self, vector: W, to: &mut [u8]) {
+        let to = &mut to[..64];
+        // SAFETY: the features are there, and so are as many bytes; x86 is little-endian.
+        unsafe { _mm512_storeu_si512(to.as_mut_ptr().cast(), vector.0) }
+    }
+    #[inline(always)]
+    fn store_wide_bytes(self, vector: Pair<H>, to: &mut [u8]) {
+        let to = &mut to[..128];
+        // SAFETY: the features are there, and so are as many bytes; x86 is little-endian.
+        unsafe {
+            _mm512_storeu_si512(to.as_mut_ptr().cast(), vector.0.0);
+            _mm512_storeu_si512(to.as_mut_ptr().add(64).cast(), vector.1.0);
+        }
+    }
+    #[inline(always)]
     fn widen(self, vector: W) -> Pair<H> {
         // SAFETY: the token says that the features are there.
         unsafe {

@@ -175,6 +175,38 @@ impl Lanes for Neon {
         }
     }
     #[inline(always)]
+    fn load_bytes(self, from: &[u8]) -> W {
+        let mut lanes = [0; 4];
+        for (lane, bytes) in lanes.iter_mut().zip(from.as_chunks().0) {
+            *lane = i32::from_le_bytes(*bytes);
+        }
+        self.load(&lanes)
+    }
+    #[inline(always)]
+    fn load_wide_bytes(self, from: &[u8]) -> Pair<H> {
+        let mut lanes = [0; 4];
+        for (lane, bytes) in lanes.iter_mut().zip(from.as_chunks().0) {
+            *lane = i64::from_le_bytes(*bytes);
+        }
+        self.load_wide(&lanes)
+    }
+    #[inline(always)]
+    fn store_bytes(self, vector: W, to: &mut [u8]) {
+        let mut lanes = [0; 4];
+        self.store(vector, &mut lanes);
+        for (bytes, lane) in to.as_chunks_mut().0.iter_mut().zip(lanes) {
+            *bytes = lane.to_le_bytes();
+        }
+    }
+    #[inline(always)]
+    fn store_wide_bytes(self, vector: Pair<H>, to: &mut [u8]) {
+        let mut lanes = [0; 4];
+        self.store_wide(vector, &mut lanes);
+        for (bytes, lane) in to.as_chunks_mut().0.iter_mut().zip(lanes) {
+            *bytes = lane.to_le_bytes();
+        }
+    }
+    #[inline(always)]
     fn widen(self, vector: W) -> Pair<H> {
         // SAFETY: AArch64 has Advanced SIMD.
         unsafe { Pair(H(vmovl_s32(vget_low_s32(vector.0))), H(vmovl_high_s32(vector.0))) }

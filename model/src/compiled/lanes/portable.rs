@@ -185,6 +185,38 @@ impl Lanes for Portable {
         to[..N].copy_from_slice(&vector.0);
     }
     #[inline(always)]
+    fn load_bytes(self, from: &[u8]) -> Array<i32> {
+        let mut lanes = [0; N];
+        for (lane, bytes) in lanes.iter_mut().zip(from.as_chunks().0) {
+            *lane = i32::from_le_bytes(*bytes);
+        }
+        self.load(&lanes)
+    }
+    #[inline(always)]
+    fn load_wide_bytes(self, from: &[u8]) -> Array<i64> {
+        let mut lanes = [0; N];
+        for (lane, bytes) in lanes.iter_mut().zip(from.as_chunks().0) {
+            *lane = i64::from_le_bytes(*bytes);
+        }
+        self.load_wide(&lanes)
+    }
+    #[inline(always)]
+    fn store_bytes(self, vector: Array<i32>, to: &mut [u8]) {
+        let mut lanes = [0; N];
+        self.store(vector, &mut lanes);
+        for (bytes, lane) in to.as_chunks_mut().0.iter_mut().zip(lanes) {
+            *bytes = lane.to_le_bytes();
+        }
+    }
+    #[inline(always)]
+    fn store_wide_bytes(self, vector: Array<i64>, to: &mut [u8]) {
+        let mut lanes = [0; N];
+        self.store_wide(vector, &mut lanes);
+        for (bytes, lane) in to.as_chunks_mut().0.iter_mut().zip(lanes) {
+            *bytes = lane.to_le_bytes();
+        }
+    }
+    #[inline(always)]
     fn widen(self, vector: Array<i32>) -> Array<i64> {
         vector.map(i64::from)
     }
