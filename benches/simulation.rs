@@ -50,7 +50,8 @@ fn row(name: &str, shape: &shapes::Shape) {
     let problems = (BATCH / (m * n)).max(1);
     let batch = random(&shape.instruction, problems);
     let products = (problems * m * n * k) as f64;
-    let compiled = [Level::Avx512, Level::Avx2, Level::Portable].map(|level| shape.compiled(level));
+    let compiled = [Level::Avx512, Level::Avx2, Level::Portable]
+        .map(|level| Compiled::at_level(&shape.model, level).expect("an executable model"));
     let mut d = vec![0; problems * m * n * shape.instruction.d.bytes];
     let mut best = [0.0_f64; 6];
     for _ in 0..REPETITIONS {

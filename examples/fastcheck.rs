@@ -8,14 +8,11 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use clap::Parser;
-use mmaprobe::batch;
-use mmaprobe::device::{Batch, Instruction};
-use mmaprobe::model::compiled::Problems;
-use mmaprobe::model::{Compiled, Executor, Level};
-use mmaprobe::probes::random::{Distribution, Generator, Matrices};
-use rand_core::SeedableRng;
-use rand_xoshiro::Xoshiro256PlusPlus;
+use mmaprobe::model::{Compiled, Level};
+use mmaprobe::probes::random::Distribution;
 
+#[path = "../benches/shapes/compare.rs"]
+mod compare;
 #[path = "../benches/shapes/mod.rs"]
 mod shapes;
 
@@ -43,7 +40,7 @@ fn main() {
         let levels: Vec<Compiled> = Level::ALL
             .into_iter()
             .filter(|level| level.is_available())
-            .map(|level| shape.compiled(level))
+            .map(|level| Compiled::at_level(&shape.model, level).expect("an executable model"))
             .collect();
         let name = format!("{} {}", shape.algorithm, shape.instruction.name);
         if !name.contains(&arguments.only) {
@@ -62,14 +59,20 @@ fn main() {
                         break;
                     }
                     let seed = arguments.seed ^ block.wrapping_mul(0x9e37_79b9_7f4a_7c15);
-                    let found = compare(&shape, &levels, distribution, problems as usize, seed);
-                    mismatches.fetch_add(found, Ordering::Relaxed);
+                    let instruction = &shape.instruction;
+                    let found =
+                        compare::mismatch(instruction, &levels, distribution, problems as usize, seed);
+                    if let Some(found) = found
+                        && mismatches.fetch_add(1, Ordering::Relaxed) == 0
+                    {
+                        println!("{found}");
+                    }
                 }
             });
             let mismatches = mismatches.into_inner();
             failed |= mismatches > 0;
             println!(
-                "{name:60} {:8} {:15} {:>12} dot-adds, {mismatches} mismatches",
+                "{name:60} {:8} {:15} {:>12} dot-adds, {mismatches} blocks differ",
                 levels[0].kernel(),
                 distribution.name(),
                 blocks * problems * per_problem
@@ -79,58 +82,4 @@ fn main() {
     if failed {
         std::process::exit(1);
     }
-}
-
-/// Counts mismatches in a block, and prints the first.
-fn compare(
-    shape: &shapes::Shape,
-    levels: &[Compiled],
-    distribution: Distribution,
-    problems: usize,
-    seed: u64,
-) -> u64 {
-    let instruction = &shape.instruction;
-    let Instruction { m, n, .. } = *instruction;
-    let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
-    let mut generator = Generator::new(m, n, &instruction.signature());
-    let mut matrices = Matrices::default();
-    let mut batch = Batch::default();
-    for _ in 0..problems {
-        generator.fill(distribution, &mut rng, &mut matrices);
-        batch::push(&mut batch, instruction, &matrices);
-    }
-    let mut executor = Executor::new(&shape.model).expect("an executable model");
-    let expected: Vec<u64> = (0..problems * m * n)
-        .map(|place| {
-            let (problem, at) = (place / (m * n), place % (m * n));
-            let question = batch::dot_add_at(instruction, &batch, problem, at / n, at % n);
-            executor.dot_add(&question.a, &question.b, question.c, &question.sa, &question.sb)
-        })
-        .collect();
-    let Batch { a, b, c, sa, sb, count } = &batch;
-    let input = Problems { count: *count, m, n, a, b, c, sa, sb };
-    let mut mismatches = 0;
-    for compiled in levels {
-        let mut d = vec![0; expected.len() * instruction.d.bytes];
-        compiled.run(&input, &mut d);
-        for (place, &expected) in expected.iter().enumerate() {
-            let found = mmaprobe::device::element(&d, &instruction.d, place);
-            if found != expected {
-                if mismatches == 0 {
-                    let (problem, at) = (place / (m * n), place % (m * n));
-                    let question = batch::dot_add_at(instruction, &batch, problem, at / n, at % n);
-                    let signature = instruction.signature();
-                    println!(
-                        "{}: {found:#x} instead of {expected:#x} at ({}, {})\n{}",
-                        compiled.level(),
-                        at / n,
-                        at % n,
-                        mmaprobe::bits::ShownDotAdd { signature: &signature, dot_add: &question }
-                    );
-                }
-                mismatches += 1;
-            }
-        }
-    }
-    mismatches
 }

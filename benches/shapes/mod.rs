@@ -1,24 +1,18 @@
 //! The nine algorithms on each class of formats, as instructions of realistic shapes.
 
 use mmaprobe::device::Instruction;
+use mmaprobe::model::Model;
 use mmaprobe::model::algorithms::{Algorithm, Output, Types};
 use mmaprobe::model::format::{
     BF16, E2M1, E3M2, E4M3, E4M3FNUZ, E5M2, E5M2FNUZ, FP16, FP32, FP64, Format, TF32, UE4M3, UE8M0,
 };
 use mmaprobe::model::tree::Scale;
-use mmaprobe::model::{Compiled, Level, Model};
 
 /// An algorithm on an instruction.
 pub struct Shape {
     pub algorithm: Algorithm,
     pub instruction: Instruction,
     pub model: Model,
-}
-
-impl Shape {
-    pub fn compiled(&self, level: Level) -> Compiled {
-        Compiled::at_level(&self.model, level).expect("an executable model")
-    }
 }
 
 type Of = (Algorithm, [Format; 4], Option<(Format, usize)>, [usize; 3]);

@@ -66,10 +66,4 @@ impl Word {
     pub fn between(&mut self, low: i32, high: i32) -> i32 {
         low + self.below((high - low).max(0) as u32 + 1) as i32
     }
-
-    /// One of the entries of a table.
-    #[inline]
-    pub fn pick<T: Copy>(&mut self, table: &[T]) -> T {
-        table[self.below(table.len() as u32) as usize]
-    }
 }
