@@ -113,8 +113,8 @@ impl<'m> Evaluator<'m> {
                 Step::Scale(block) => {
                     let format = machine.scale.expect("a machine that scales has scales").format;
                     let value = stack.pop().expect("a value to scale");
-                    let value = scaled(value, &format, format.decode(sa[block]));
-                    scaled(value, &format, format.decode(sb[block]))
+                    let value = scaled(machine, value, &format, format.decode(sa[block]));
+                    scaled(machine, value, &format, format.decode(sb[block]))
                 }
                 Step::Sum(rule, count) => {
                     let first = stack.len() - count;
@@ -341,11 +341,14 @@ fn rounded(round: &Round, number: &Number, underflow_signed: bool) -> Value {
     filed(Dyadic::new(if negative { -ones } else { ones }, format.max_exponent() - fraction_bits), false)
 }
 
-fn scaled(value: Value, format: &Format, scale: Datum) -> Value {
+fn scaled(machine: &Machine, value: Value, format: &Format, scale: Datum) -> Value {
     match (value, scale) {
-        (_, Datum::Nan(..)) => {
-            Value::Nan(Nan { negative: false, fraction: 1, source: Source::Generated, overflowed: false })
-        }
+        (_, Datum::Nan(..)) => Value::Nan(Nan {
+            negative: false,
+            fraction: 1 << (machine.d.fraction_bits - 1),
+            source: Source::Generated,
+            overflowed: false,
+        }),
         (Value::Number(number), Datum::Number { significand, exponent, .. }) => Value::Number(Number {
             // A zero without a sign of its own keeps the one that it has.
             negative_zero: number.is_negative(),
@@ -354,9 +357,12 @@ fn scaled(value: Value, format: &Format, scale: Datum) -> Value {
             exponent_as_fp32: number.exponent_as_fp32 + exponent,
             open: number.open,
         }),
-        (Value::Infinite { .. }, Datum::Number { significand: 0, .. }) => {
-            Value::Nan(Nan { negative: false, fraction: 1, source: Source::Generated, overflowed: false })
-        }
+        (Value::Infinite { .. }, Datum::Number { significand: 0, .. }) => Value::Nan(Nan {
+            negative: false,
+            fraction: 1 << (machine.d.fraction_bits - 1),
+            source: Source::Generated,
+            overflowed: false,
+        }),
         (other, _) => other,
     }
 }
@@ -558,6 +564,7 @@ fn sum_of_specials(machine: &Machine, rule: &Rule, summands: &[Value]) -> Value 
 fn handed_on(machine: &Machine, nan: Nan) -> Nan {
     let quiet = 1 << (machine.d.fraction_bits - 1);
     let fraction = match (machine.nan, nan.source) {
+        (NanRule::Ored, _) => nan.fraction,
         (_, Source::Generated) => generated(machine).fraction,
         (NanRule::HandedOn { quieted: true, .. }, _) => nan.fraction | quiet,
         _ => nan.fraction,
