@@ -271,18 +271,24 @@ fn finished(finding: Finding, evidence: &Evidence) -> Finding {
 /// The crafted probes of the paper's sections III.D to III.F, and some random dot-adds.
 fn ask_crafted(evidence: &mut Evidence, seed: u64) -> Result<(), DeviceError> {
     let signature = *evidence.signature();
-    let mut probes = precision::probe(&signature);
-    probes.push(rounding::sticky(&signature));
-    probes.extend(subnormals::probe(&signature));
-    probes.extend(zeros::probe(&signature));
-    probes.extend(infinities::probe(&signature));
-    probes.extend(nans::probe(&signature));
+    let mut probes = crafted(&signature);
     probes.push(random_probe(&signature, seed));
     evidence.ask(probes)?;
     let cuts = cuts(evidence);
     let mut probes = rounding::probe(&signature, &cuts);
     probes.push(rounding::exponents(&signature, &cuts));
     evidence.ask(probes)
+}
+
+/// The crafted probes that depend on no answer.
+pub fn crafted(signature: &Signature) -> Vec<Probe> {
+    let mut probes = precision::probe(signature);
+    probes.push(rounding::sticky(signature));
+    probes.extend(subnormals::probe(signature));
+    probes.extend(zeros::probe(signature));
+    probes.extend(infinities::probe(signature));
+    probes.extend(nans::probe(signature));
+    probes
 }
 
 fn random_probe(signature: &Signature, seed: u64) -> Probe {

@@ -12,6 +12,7 @@ pub mod cli;
 pub mod commands;
 pub mod device;
 pub mod gemm;
+pub mod generate;
 pub mod inference;
 pub mod matrix;
 pub mod npy;
