@@ -1,4 +1,4 @@
-//! Models as constants: what [`tree`](crate::tree) holds in vectors, in borrowed slices.
+//! Models as constants: what [`tree`] holds in vectors, in borrowed slices.
 //!
 //! A [`Model`](crate::Model) owns its tree, so it cannot stand in a `const`. [`Model`] can, and is
 //! laid out to be read: the sums in the order in which they are computed, runs of products as
@@ -169,7 +169,7 @@ impl Model {
             sums.push(nodes.len() - 1);
         }
         let &Model { k, a, b, c, scale, product, d, nan, .. } = self;
-        let rules = self.rules.iter().map(Rule::to_rule).collect();
+        let rules = self.rules.iter().map(Rule::rule).collect();
         tree::Model { k, a, b, c, scale, product, tree: Tree { nodes, rules }, d, nan }.canonical()
     }
 }
@@ -208,7 +208,8 @@ impl Summand {
 }
 
 impl Rule {
-    fn to_rule(&self) -> tree::Rule {
+    /// The same rule in vectors.
+    fn rule(&self) -> tree::Rule {
         let &Rule { added, zero, infinite_operands_first, normalised } = self;
         let added = match added {
             Added::Exact => tree::Added::Exact,

@@ -37,11 +37,22 @@ pub fn root(name: &CrateName) -> String {
     renamed(&code.map(|line| format!("{line}\n")).collect::<String>(), name)
 }
 
-/// The features of the model, which become those of the generated crate: the lines of its manifest's
-/// `[features]` table.
-pub fn features() -> Vec<&'static str> {
+/// The features of the model, which become those of the generated crate, all on by default: the lines of
+/// its `[features]` table, none if there is no feature.
+pub fn features() -> Vec<String> {
     let table = MODEL_MANIFEST.lines().skip_while(|line| *line != "[features]").skip(1);
-    table.take_while(|line| !line.starts_with('[')).filter(|line| !line.trim().is_empty()).collect()
+    let table = table.take_while(|line| !line.starts_with('[') && !line.trim().is_empty());
+    // The tool itself turns all on, and the crate is to run what the tool runs.
+    let mut lines: Vec<String> =
+        table.filter(|line| !line.starts_with("default =")).map(str::to_string).collect();
+    let name = |line: &String| {
+        Some(line.split_once(" = ")?.0).filter(|name| !name.starts_with('#')).map(str::to_string)
+    };
+    let names: Vec<String> = lines.iter().filter_map(name).collect();
+    if !names.is_empty() {
+        lines.insert(0, format!("default = {names:?}"));
+    }
+    lines
 }
 
 /// Names of modules in the root of a generated crate that no sheet can have.

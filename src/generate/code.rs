@@ -75,6 +75,23 @@ impl Code {
         }
     }
 
+    /// `HEAD = value;`, the head with its indentation: the value begins a line of its own if all of it fits
+    /// there, and not behind the head.
+    pub fn assigned(&self, head: &str) -> String {
+        let indent = head.len() - head.trim_start().len();
+        let mut text = format!("{head} =");
+        let column = head.chars().count() + 3;
+        let width = self.flat().map(|flat| flat.chars().count() + 1);
+        if width.is_some_and(|width| column + width > WIDTH && indent + 4 + width <= WIDTH) {
+            line(&mut text, indent + 4);
+            self.write(&mut text, indent + 4, indent + 4, 1);
+        } else {
+            text.push(' ');
+            self.write(&mut text, indent, column, 1);
+        }
+        text + ";"
+    }
+
     /// Appends the expression, which starts in column `column` of a line that is indented by `indent`, and
     /// is followed by `behind` more characters on its last line.
     pub fn write(&self, text: &mut String, indent: usize, column: usize, behind: usize) {
@@ -185,6 +202,16 @@ mod tests {
         assert_eq!(laid_out(&Code::List(vec![item.clone()]), 0), format!("[{name} {{\n    x: 1,\n}}]"));
         let one = format!("    {name} {{\n        x: 1,\n    }},\n");
         assert_eq!(laid_out(&Code::List(vec![item.clone(), item]), 0), format!("[\n{one}{one}]"));
+    }
+
+    #[test]
+    fn assignments_break_behind_the_sign_if_that_is_enough() {
+        let list = |count: usize| Code::List((0..count).map(|_| Code::string("0123456789")).collect());
+        assert_eq!(list(1).assigned("  let x"), "  let x = [\"0123456789\"];");
+        let head = format!("  let {}", "x".repeat(80));
+        let broken = format!("{head} =\n      [\"0123456789\", \"0123456789\"];");
+        assert_eq!(list(2).assigned(&head), broken);
+        assert_eq!(list(9).assigned("let x").lines().count(), 11);
     }
 
     #[test]

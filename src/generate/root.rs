@@ -129,10 +129,9 @@ pub fn sheets(chapters: &[Chapter]) -> String {
             ],
         )
     };
-    let head = "pub const SHEETS: &[Sheet] = ";
-    let mut text = format!(
-        "//! The list of sheets.\n\nuse crate::sheet::Sheet;\n\n/// Every sheet in this crate.\n{head}"
-    );
-    Code::reference(Code::List(chapters.iter().map(sheet).collect())).write(&mut text, 0, head.len(), 1);
-    text + ";\n"
+    let list = Code::reference(Code::List(chapters.iter().map(sheet).collect()));
+    format!(
+        "//! The list of sheets.\n\nuse crate::sheet::Sheet;\n\n/// Every sheet in this crate.\n{}\n",
+        list.assigned("pub const SHEETS: &[Sheet]")
+    )
 }

@@ -56,9 +56,8 @@ pub fn source(
     let list = Code::reference(Code::List(
         constants.names.iter().map(|name| Code::atom(format_args!("{path}{name}"))).collect(),
     ));
-    let head = "pub const INSTRUCTIONS: &[Instruction] = ";
-    let mut instructions = format!("/// Every instruction of the sheet, in its order.\n{head}");
-    list.write(&mut instructions, 0, head.len(), 1);
+    let list = list.assigned("pub const INSTRUCTIONS: &[Instruction]");
+    let instructions = format!("/// Every instruction of the sheet, in its order.\n{list}");
     let imports = trees::imports(&body);
     let own = if included.is_empty() {
         "use crate::instruction::Instruction;\n"
@@ -70,7 +69,7 @@ pub fn source(
     let place = lines.iter().position(|line| *line > own).unwrap_or(lines.len());
     lines.insert(place, own);
     let title = docs::escaped(title);
-    format!("//! {title}.\n\n{}\n{instructions};\n\n{body}", lines.concat())
+    format!("//! {title}.\n\n{}\n{instructions}\n\n{body}", lines.concat())
 }
 
 fn facts(sheet: &str, own: &Included) -> Code {

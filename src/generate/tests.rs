@@ -58,13 +58,14 @@ pub fn files(chapters: &[Chapter]) -> Result<Files, GenerateError> {
             };
             let file = format!("{folder}/{path}{function}.txt");
             let name = format!("{}/{}", chapter.name, own.entry.name);
-            let answers = format!("let answers = include_str!({file:?});");
+            let answers = Code::Arguments("include_str!", vec![Code::string(&file)])
+                .assigned(&format!("{indent}    let answers"));
             let call = Code::Arguments("support::check", vec![Code::string(&name), Code::atom("answers")]);
             let mut body = String::new();
             call.write(&mut body, indent.len() + 4, indent.len() + 4, 1);
             write!(
                 source,
-                "\n{indent}#[test]\n{indent}fn {function}() {{\n{indent}    {answers}\n{indent}    {body};\n{indent}}}\n"
+                "\n{indent}#[test]\n{indent}fn {function}() {{\n{answers}\n{indent}    {body};\n{indent}}}\n"
             )
             .expect(ANY);
             files.push((format!("tests/{file}"), text));

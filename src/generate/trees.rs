@@ -50,7 +50,7 @@ pub fn imports(source: &str) -> String {
             [] => continue,
             ["self"] => format!("use crate::{module};\n"),
             [name] => format!("use crate::{module}::{name};\n"),
-            _ if list.len() + module.len() + 16 < WIDTH => format!("use crate::{module}::{{{list}}};\n"),
+            _ if list.len() + module.len() + 18 <= WIDTH => format!("use crate::{module}::{{{list}}};\n"),
             _ => format!("use crate::{module}::{{\n{}\n}};\n", textwrap::indent(&filled(&list), "    ")),
         };
         lines += &line;
@@ -58,9 +58,10 @@ pub fn imports(source: &str) -> String {
     lines
 }
 
-/// Names in lines as long as rustfmt makes them.
+/// Names in indented lines as long as rustfmt makes them: in `use` lines, it leaves the last
+/// column free, and does not count the last comma.
 fn filled(list: &str) -> String {
-    textwrap::wrap(&format!("{list},"), WIDTH - 4).join("\n")
+    textwrap::wrap(list, WIDTH - 5).join("\n") + ","
 }
 
 /// Whether a source has this name before `::` or ` {`, and not as the end of another.
