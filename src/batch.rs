@@ -80,14 +80,23 @@ pub fn push(batch: &mut Batch, instruction: &Instruction, problem: &Matrices) {
         (&mut batch.sa, scale, &problem.sa),
         (&mut batch.sb, scale, &problem.sb),
     ] {
+        let at = array.len();
+        array.resize(at + elements.len() * format.bytes, 0);
+        let array = &mut array[at..];
         match format.bytes {
-            1 => array.extend(elements.iter().map(|&bits| bits as u8)),
-            2 => array.extend(elements.iter().flat_map(|&bits| (bits as u16).to_le_bytes())),
-            4 => array.extend(elements.iter().flat_map(|&bits| (bits as u32).to_le_bytes())),
-            _ => array.extend(elements.iter().flat_map(|&bits| bits.to_le_bytes())),
+            1 => array.iter_mut().zip(elements).for_each(|(to, &bits)| *to = bits as u8),
+            2 => store(array, elements, |bits| (bits as u16).to_le_bytes()),
+            4 => store(array, elements, |bits| (bits as u32).to_le_bytes()),
+            _ => store(array, elements, u64::to_le_bytes),
         }
     }
     batch.count += 1;
+}
+
+fn store<const N: usize>(array: &mut [u8], elements: &[u64], bytes: impl Fn(u64) -> [u8; N]) {
+    for (to, &bits) in array.as_chunks_mut::<N>().0.iter_mut().zip(elements) {
+        *to = bytes(bits);
+    }
 }
 
 /// Empties a batch and keeps its memory.

@@ -7,8 +7,8 @@
 //! [execution](execute); the nine published [algorithms] as trees, the [naming] of
 //! trees that are one of them, and models as [constants](constant).
 //!
-//! It is `no_std`, has no dependencies and contains no `unsafe`: its source is carried along by every
-//! generated model crate.
+//! It is `no_std`, has no dependencies and, but for the feature `simd`, contains no `unsafe`: its source
+//! is carried along by every generated model crate.
 //!
 //! # Example: one fused multiply-add, and what rounding toward zero makes of it
 //!
@@ -27,11 +27,14 @@
 //! assert_eq!(dot_add(&fma), 1.0);
 //! ```
 #![no_std]
-#![forbid(unsafe_code)]
+#![cfg_attr(not(feature = "simd"), forbid(unsafe_code))]
 
 extern crate alloc;
+#[cfg(feature = "simd")]
+extern crate std;
 
 pub mod algorithms;
+pub mod compiled;
 pub mod constant;
 pub mod exact;
 pub mod execute;
@@ -40,6 +43,7 @@ pub mod naming;
 pub mod rounding;
 pub mod tree;
 
+pub use compiled::{Compiled, Level};
 pub use exact::Term;
 pub use execute::Executor;
 pub use format::{Decoded, Format};

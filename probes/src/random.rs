@@ -25,7 +25,7 @@ mod specials;
 use rand_core::Rng;
 
 use crate::{DotAdd, Signature};
-use dice::Dice;
+use dice::{Dice, Word};
 use encoder::Encoder;
 use exponents::{Column, Exponents, Reach};
 
@@ -195,9 +195,13 @@ impl Generator {
             (&mut out.sa, self.m * blocks, &scale),
             (&mut out.sb, self.n * blocks, &scale),
         ] {
-            array.extend((0..count).map(|_| {
-                let bits = encoder.pattern(dice.bits());
-                if finite { specials::made_finite(&encoder.format, bits) } else { bits }
+            let width = encoder.format.bits() + encoder.format.ignored_low_bits;
+            let per_word = (64 / width).max(1) as usize;
+            let mut word = 0;
+            array.extend((0..count).map(|index| {
+                word = if index % per_word == 0 { dice.bits() } else { word >> width };
+                let bits = encoder.pattern(word);
+                if finite { encoder.made_finite(bits) } else { bits }
             }));
         }
         if dice.chance(1, 4) {
@@ -217,8 +221,9 @@ impl Generator {
         }
         let top = exponents.sum;
         self.fill_c(dice, out, |generator, dice| {
-            let exponent = dice.between(top, top + window);
-            generator.c.number(dice.chance(1, 2), exponent, generator.fraction(dice, fractions, &generator.c))
+            let (mut word, fraction) = generator.fraction(dice, fractions, &generator.c);
+            let negative = word.coin();
+            generator.c.number(negative, word.between(top, top + window), fraction)
         });
     }
 
@@ -242,11 +247,13 @@ impl Generator {
             // As large as what the pairs leave.
             let rest = exponents.sum - self.a.format.fraction_bits as i32;
             self.fill_c(dice, out, |generator, dice| {
-                if dice.chance(1, 8) {
-                    generator.c.zero(dice.chance(1, 2))
+                let random = dice.bits();
+                let mut word = Word(random);
+                let negative = word.coin();
+                if word.below(8) == 0 {
+                    generator.c.zero(negative)
                 } else {
-                    let exponent = dice.between(rest - 4, rest + window + 4);
-                    generator.c.number(dice.chance(1, 2), exponent, dice.bits())
+                    generator.c.number(negative, word.between(rest - 4, rest + window + 4), random)
                 }
             });
         }
@@ -288,11 +295,20 @@ impl Generator {
         let nudged = dice.chance(3, 4);
         for row in self.a_values.chunks_exact(self.k) {
             for column in self.b_values.chunks_exact(self.k) {
-                let dot: f64 = row.iter().zip(column).map(|(a, b)| a * b).sum();
+                // Four sums side by side, as one would wait for each of its additions.
+                let mut sums = [0.0; 4];
+                for (a, b) in row.chunks(4).zip(column.chunks(4)) {
+                    for (sum, (a, b)) in sums.iter_mut().zip(a.iter().zip(b)) {
+                        *sum += a * b;
+                    }
+                }
+                let dot: f64 = (sums[0] + sums[1]) + (sums[2] + sums[3]);
+                let random = dice.bits();
+                let mut word = Word(random);
                 let c = match self.c.truncated(-dot, mask) {
-                    Some(c) if nudged => self.c.nudged(c, i64::from(dice.below(7)) - 3),
+                    Some(c) if nudged => self.c.nudged(c, i64::from(word.below(7)) - 3),
                     Some(c) => c,
-                    None => self.c.number(dice.chance(1, 2), top, dice.bits()),
+                    None => self.c.number(word.coin(), top, random),
                 };
                 out.c.push(c);
             }
@@ -317,7 +333,11 @@ impl Generator {
         let alone = dice.below(self.k as u32) as usize;
         for (k, column) in self.columns.iter_mut().enumerate() {
             let below = highest == 1 || highest == 2 && k != alone;
-            let offset = if below { cut + 1 - dice.pick(&[0, 0, 1]) } else { offset_of_tie(dice, cut) };
+            let offset = if below {
+                cut + 1 - dice.pick(&[0, 0, 1])
+            } else {
+                offset_of_tie(&mut Word(dice.bits()), cut)
+            };
             column.lower(dice, if highest == 2 && k == alone { 0 } else { offset }, &self.a, &self.b);
             // (1 + 2^−x)(1 + 2^−y) has its lowest bit at the cut.
             let x = dice.between(1, self.a.format.fraction_bits as i32);
@@ -335,16 +355,19 @@ impl Generator {
         }
         let top = exponents.sum;
         self.fill_c(dice, out, |generator, dice| {
+            let mut word = Word(dice.bits());
+            let negative = word.coin();
             if highest == 2 {
-                return generator.c.number(dice.chance(1, 2), top - cut - 1, 0);
+                return generator.c.number(negative, top - cut - 1, 0);
             }
-            let exponent = if highest == 1 { top } else { top - offset_of_tie(dice, cut) };
-            let mut fraction = generator.fraction(dice, Fractions::Few, &generator.c);
-            if dice.chance(1, 2) {
+            let odd = word.coin();
+            let exponent = if highest == 1 { top } else { top - offset_of_tie(&mut word, cut) };
+            let (_, mut fraction) = generator.fraction(dice, Fractions::Few, &generator.c);
+            if odd {
                 // An odd significand: ties to even and to odd differ from those toward or from zero.
                 fraction ^= bit(generator.c.format.fraction_bits as i32);
             }
-            generator.c.number(dice.chance(1, 2), exponent, fraction)
+            generator.c.number(negative, exponent, fraction)
         });
     }
 
@@ -373,14 +396,19 @@ impl Generator {
         let top = exponents.sum;
         self.fill_c(dice, out, |generator, dice| {
             let c = &generator.c;
-            let negative = dice.chance(1, 2);
-            let fraction = generator.fraction(dice, fractions, c);
-            match dice.below(4) {
-                _ if c_at_edge => c.nudged(c.number(negative, c.min, 0), i64::from(dice.below(5)) - 2),
+            let (mut word, fraction) = generator.fraction(dice, fractions, c);
+            let negative = word.coin();
+            match word.0 & 3 {
+                _ if c_at_edge => c.nudged(c.number(negative, c.min, 0), i64::from(word.below(5)) - 2),
                 0 => c.zero(negative),
-                1 => c.number(negative, dice.between(c.quantum, c.min - 1), fraction),
-                2 => c.number(negative, dice.between(top, top + 2 * spread), fraction),
-                _ => c.nudged(c.number(negative, c.min, 0), i64::from(dice.below(9)) - 4),
+                kind => {
+                    word.0 >>= 2;
+                    match kind {
+                        1 => c.number(negative, word.between(c.quantum, c.min - 1), fraction),
+                        2 => c.number(negative, word.between(top, top + 2 * spread), fraction),
+                        _ => c.nudged(c.number(negative, c.min, 0), i64::from(word.below(9)) - 4),
+                    }
+                }
             }
         });
     }
@@ -397,8 +425,9 @@ impl Generator {
         }
         let top = exponents.sum;
         self.fill_c(dice, out, |generator, dice| {
-            let fraction = generator.fraction(dice, fractions, &generator.c);
-            generator.c.number(dice.chance(1, 2), dice.between(top - 1, top + 2), fraction)
+            let (mut word, fraction) = generator.fraction(dice, fractions, &generator.c);
+            let negative = word.coin();
+            generator.c.number(negative, word.between(top - 1, top + 2), fraction)
         });
         if dice.chance(1, 8) {
             self.make_zero(dice, out);
@@ -440,7 +469,7 @@ impl Generator {
                     let jitter = ((random >> 1 & 0xff) as i32 * (exponents.spread + 1)) >> 8;
                     let fraction = match fixed {
                         Some(fraction) => fraction,
-                        None => self.fraction_from(dice, random, fractions, encoder),
+                        None => fraction_from(random, fractions, encoder),
                     };
                     encoder.number(random & 1 == 1, exponent + jitter, fraction)
                 }));
@@ -479,14 +508,24 @@ impl Generator {
         let live = 1 + dice.below(3.min(self.k as u32));
         let of_a = dice.chance(1, 2);
         let (array, encoder) = if of_a { (&mut out.a, &self.a) } else { (&mut out.b, &self.b) };
-        for element in array {
-            if !dice.chance(live, self.k as u32 + 1) {
-                *element = encoder.zero(signed && dice.chance(1, 2));
+        let zeros = [encoder.zero(false), encoder.zero(signed)];
+        // One word for three elements: 20 bits decide about each, one is its sign.
+        let threshold = ((live << 20) / (self.k as u32 + 1)).into();
+        for elements in array.chunks_mut(3) {
+            let mut random = dice.bits();
+            for element in elements {
+                let zero = zeros[(random & 1) as usize];
+                *element = if (random >> 1 & 0xf_ffff) < threshold { *element } else { zero };
+                random >>= 21;
             }
         }
-        for element in &mut out.c {
-            if dice.chance(1, 2) {
-                *element = self.c.zero(signed && dice.chance(1, 2));
+        let zeros = [self.c.zero(false), self.c.zero(signed)];
+        for elements in out.c.chunks_mut(32) {
+            let mut random = dice.bits();
+            for element in elements {
+                let zero = zeros[(random & 1) as usize];
+                *element = if random & 2 == 0 { *element } else { zero };
+                random >>= 2;
             }
         }
     }
@@ -502,41 +541,48 @@ impl Generator {
         }
     }
 
-    fn fraction<R: Rng + ?Sized>(&self, dice: &mut Dice<R>, fractions: Fractions, encoder: &Encoder) -> u64 {
-        let random = dice.bits();
-        self.fraction_from(dice, random, fractions, encoder)
-    }
-
-    /// A fraction, aligned at the top of the word.
+    /// A fraction, and random bits besides.
     #[inline]
-    fn fraction_from<R: Rng + ?Sized>(
+    fn fraction<R: Rng + ?Sized>(
         &self,
         dice: &mut Dice<R>,
-        random: u64,
         fractions: Fractions,
         encoder: &Encoder,
-    ) -> u64 {
-        let width = encoder.format.fraction_bits.max(1);
+    ) -> (Word, u64) {
+        let random = dice.bits();
         match fractions {
-            Fractions::Random => random,
-            Fractions::Few => match random >> 61 {
+            Fractions::Random => (Word(random), random),
+            Fractions::Few => (Word(dice.bits()), fraction_from(random, fractions, encoder)),
+        }
+    }
+}
+
+/// A fraction, aligned at the top of the word; of few bits, it leaves the lowest nine of `random` alone.
+#[inline]
+fn fraction_from(random: u64, fractions: Fractions, encoder: &Encoder) -> u64 {
+    let width = encoder.format.fraction_bits.max(1);
+    match fractions {
+        Fractions::Random => random,
+        Fractions::Few => {
+            let mut word = Word(random >> 9);
+            match random >> 61 {
                 0..4 => 0,
                 // All ones, or all but a few of the lowest.
-                7 => u64::MAX << (64 - width) << dice.below(3).saturating_sub(1),
-                bits => (4..=bits).fold(0, |fraction, _| fraction | bit(1 + dice.below(width) as i32)),
-            },
+                7 => u64::MAX << (64 - width) << word.below(3).saturating_sub(1),
+                bits => (4..=bits).fold(0, |fraction, _| fraction | bit(1 + word.below(width) as i32)),
+            }
         }
     }
 }
 
 /// How far below the largest exponent a summand stands: level with it, or where it makes a tie.
-fn offset_of_tie<R: Rng + ?Sized>(dice: &mut Dice<R>, cut: i32) -> i32 {
-    match dice.below(20) {
+fn offset_of_tie(word: &mut Word, cut: i32) -> i32 {
+    match word.below(20) {
         0..8 => 0,
         8..14 => cut + 1,
         14..16 => cut,
         16 => cut + 2,
-        _ => dice.between(0, cut + 3),
+        _ => word.between(0, cut + 3),
     }
 }
 

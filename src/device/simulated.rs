@@ -1,17 +1,18 @@
 //! Virtual devices: instructions whose arithmetic is a [`Model`].
 
+use mmaprobe_model::compiled::Problems;
 use mmaprobe_model::tree::NanRule;
-use mmaprobe_model::{Executor, Format, Model};
+use mmaprobe_model::{Compiled, Model};
 
-use crate::device::{Batch, Device, DeviceError, Fault, Identity, Instruction, element, set_element};
+use crate::device::{Batch, Device, DeviceError, Fault, Identity, Instruction};
 
-/// A device that executes models with the general executor.
+/// A device that executes models, in their compiled form.
 #[derive(Clone, Debug)]
 pub struct Simulated {
     identity: Identity,
     instructions: Vec<Instruction>,
     /// The model of each instruction.
-    models: Vec<Model>,
+    models: Vec<Compiled>,
 }
 
 impl Simulated {
@@ -35,12 +36,23 @@ impl Simulated {
                 return Err(refused(format!("two instructions are named `{name}`")));
             }
         }
-        let (instructions, models) = instructions.into_iter().unzip();
+        let models = instructions
+            .iter()
+            .map(|(instruction, model)| {
+                Compiled::new(model)
+                    .map_err(|error| refused(format!("instruction `{}`: {error}", instruction.name)))
+            })
+            .collect::<Result<_, _>>()?;
+        let instructions = instructions.into_iter().map(|(instruction, _)| instruction).collect();
         Ok(Simulated { identity, instructions, models })
     }
 
     /// The model of an instruction, by name.
     pub fn model(&self, instruction: &str) -> Option<&Model> {
+        self.compiled(instruction).map(Compiled::model)
+    }
+
+    fn compiled(&self, instruction: &str) -> Option<&Compiled> {
         let index = self.instructions.iter().position(|other| other.name == instruction)?;
         self.models.get(index)
     }
@@ -55,17 +67,17 @@ impl Simulated {
         instruction: &Instruction,
         batch: &Batch,
     ) -> Result<Vec<u8>, DeviceError> {
-        let model =
-            self.model(listed).ok_or_else(|| self.refused(format!("it has no instruction `{listed}`")))?;
-        check_fit(instruction, Some(model))
+        let compiled =
+            self.compiled(listed).ok_or_else(|| self.refused(format!("it has no instruction `{listed}`")))?;
+        check_fit(instruction, Some(compiled.model()))
             .map_err(|misfit| self.refused(format!("instruction `{}`: {misfit}", instruction.name)))?;
-        self.execute(model, instruction, batch)
+        self.execute(compiled, instruction, batch)
     }
 
     /// Computes every element of every problem.
     fn execute(
         &self,
-        model: &Model,
+        compiled: &Compiled,
         instruction: &Instruction,
         batch: &Batch,
     ) -> Result<Vec<u8>, DeviceError> {
@@ -75,32 +87,13 @@ impl Simulated {
             let problem = format!("a batch for `{}` has arrays of the wrong lengths", instruction.name);
             return Err(self.refused(problem));
         }
-        let mut executor = Executor::new(model)
-            .map_err(|error| self.refused(format!("instruction `{}`: {error}", instruction.name)))?;
-        let &Instruction { m, n, k, a, b, c, d, scale, .. } = instruction;
-        let (scale, blocks) = scale.map_or((a, 0), |scale| (scale.format, k / scale.block));
-        let mut results = vec![0; bytes.d * batch.count];
-        for problem in 0..batch.count {
-            // Every row meets every column: unpack each once.
-            let rows = unpack(&batch.a, &a, problem * m * k, m * k);
-            let columns = unpack(&batch.b, &b, problem * k * n, k * n);
-            let row_scales = unpack(&batch.sa, &scale, problem * m * blocks, m * blocks);
-            let column_scales = unpack(&batch.sb, &scale, problem * n * blocks, n * blocks);
-            for i in 0..m {
-                for j in 0..n {
-                    let place = (problem * m + i) * n + j;
-                    let result = executor.dot_add(
-                        &rows[i * k..][..k],
-                        &columns[j * k..][..k],
-                        element(&batch.c, &c, place),
-                        &row_scales[i * blocks..][..blocks],
-                        &column_scales[j * blocks..][..blocks],
-                    );
-                    set_element(&mut results, &d, place, result);
-                }
-            }
-        }
-        Ok(results)
+        // A model may have no use for the scales that its instruction takes.
+        let [a, b, c, sa, sb] = batch.arrays();
+        let (sa, sb) = if compiled.model().scale.is_some() { (sa, sb) } else { (&[][..], &[][..]) };
+        let problems = Problems { count: batch.count, m: instruction.m, n: instruction.n, a, b, c, sa, sb };
+        let mut d = vec![0; bytes.d * batch.count];
+        compiled.run(&problems, &mut d);
+        Ok(d)
     }
 
     fn refused(&self, problem: String) -> DeviceError {
@@ -131,11 +124,6 @@ impl Device for Simulated {
             .ok_or_else(|| self.refused(format!("it has no instruction `{}`", instruction.name)))?;
         self.execute(model, instruction, batch)
     }
-}
-
-/// Reads `count` elements of an array.
-fn unpack(array: &[u8], format: &Format, first: usize, count: usize) -> Vec<u64> {
-    (first..first + count).map(|index| element(array, format, index)).collect()
 }
 
 /// Why an instruction makes no sense, or a model is not one of it.
@@ -223,7 +211,8 @@ pub fn check_fit(instruction: &Instruction, model: Option<&Model>) -> Result<(),
     if model.d != d {
         return Err(Misfit::Result { found: model.d.name, expected: d.name });
     }
-    if model.scale.is_some_and(|own| Some(own.block) != scale.map(|scale| scale.block)) {
+    let layout = |scale: mmaprobe_model::tree::Scale| (scale.block, scale.format.bytes);
+    if model.scale.is_some_and(|own| Some(layout(own)) != scale.map(layout)) {
         return Err(Misfit::Scale);
     }
     Ok(())

@@ -10,7 +10,9 @@ use alloc::vec;
 use alloc::vec::Vec;
 use core::fmt;
 
-use crate::batch::{self, Batch};
+use crate::Executor;
+use crate::batch::Batch;
+use crate::compiled::Compiled;
 use crate::constant;
 use crate::format::Format;
 use crate::tree::{Model, Scale};
@@ -118,7 +120,8 @@ impl Instruction {
 
     /// Gets it ready to be executed many times.
     pub fn prepare(&self) -> Prepared {
-        Prepared { instruction: *self, model: self.model() }
+        let compiled = Compiled::new(&self.model());
+        Prepared { instruction: *self, compiled: compiled.expect(CHECKED) }
     }
 
     /// One problem D = A·B + C, on bit patterns.
@@ -203,8 +206,11 @@ impl fmt::Display for Instruction {
 #[derive(Clone, Debug)]
 pub struct Prepared {
     instruction: Instruction,
-    model: Model,
+    compiled: Compiled,
 }
+
+/// Why a model can be executed.
+const CHECKED: &str = "the tool checked the model before it wrote it down";
 
 impl Prepared {
     /// The instruction.
@@ -213,8 +219,8 @@ impl Prepared {
     }
 
     /// What it computes.
-    pub const fn model(&self) -> &Model {
-        &self.model
+    pub fn model(&self) -> &Model {
+        self.compiled.model()
     }
 
     /// See [`Instruction::execute`].
@@ -286,7 +292,7 @@ impl Prepared {
             let expected = each.saturating_mul(batch.count);
             check_length(operand, expected, array.len())?;
         }
-        batch::run(&self.instruction, &self.model, batch, d);
+        self.compiled.run(&batch.problems(&self.instruction), d);
         Ok(())
     }
 
@@ -314,7 +320,7 @@ impl Prepared {
         check_length(Operand::D, mn, d.len())?;
         let mut results = vec![0; mn * i.d().bytes];
         let batch = Batch { count: 1, a: &a, b: &b, c: &c, sa: &sa, sb: &sb };
-        batch::run(i, &self.model, &batch, &mut results);
+        self.compiled.run(&batch.problems(i), &mut results);
         for (element, bytes) in d.iter_mut().zip(results.chunks_exact(i.d().bytes)) {
             *element = D::from_bytes(bytes);
         }
@@ -334,7 +340,7 @@ impl Prepared {
         check_length(Operand::B, k, b.len())?;
         check_length(Operand::ScalesOfA, scales, sa.len())?;
         check_length(Operand::ScalesOfB, scales, sb.len())?;
-        Ok(batch::dot_add(&self.model, a, b, c, sa, sb))
+        Ok(Executor::new(self.model()).expect(CHECKED).dot_add(a, b, c, sa, sb))
     }
 
     fn without_scales(&self) -> Result<(), InputError> {

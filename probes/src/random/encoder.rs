@@ -18,6 +18,9 @@ pub(super) struct Encoder {
     sign: u64,
     smallest: u64,
     largest: u64,
+    /// These bits have this value in infinities and NaNs; then `finite` are kept to make them numbers.
+    special: (u64, u64),
+    finite: u64,
 }
 
 impl Encoder {
@@ -31,8 +34,35 @@ impl Encoder {
             sign: if format.signed { 1 << (fields + format.ignored_low_bits) } else { 0 },
             smallest: u64::from(format.specials != Specials::PowersOfTwo),
             largest: format.pack(format.largest(false)) >> format.ignored_low_bits,
+            special: {
+                let ignored = format.ignored_low_bits;
+                let magnitude = (1 << fields) - 1;
+                let top = (1 << fields) - (1 << format.fraction_bits);
+                match format.specials {
+                    Specials::Ieee => (top << ignored, top << ignored),
+                    Specials::AllOnesNan | Specials::PowersOfTwo => {
+                        (magnitude << ignored, magnitude << ignored)
+                    }
+                    Specials::NegativeZeroNan => {
+                        ((magnitude << 1 | 1) << ignored, (magnitude + 1) << ignored)
+                    }
+                    // No pattern without bits is 1.
+                    Specials::FiniteOnly => (0, 1),
+                }
+            },
+            finite: match format.specials {
+                // The NaN is the pattern of −0: nothing can be cleared but the sign.
+                Specials::NegativeZeroNan => 0,
+                _ => !(1 << (fields - 1 + format.ignored_low_bits)),
+            },
             format,
         }
+    }
+
+    /// The pattern itself if it is a number, else the number with the top exponent bit cleared.
+    #[inline]
+    pub fn made_finite(&self, bits: u64) -> u64 {
+        if bits & self.special.0 == self.special.1 { bits & self.finite } else { bits }
     }
 
     /// The number ±1.`fraction` × 2^`exponent`, truncated to the format. Beyond the largest number
@@ -143,6 +173,21 @@ mod tests {
                         }
                     }
                 }
+            }
+        }
+    }
+
+    #[test]
+    fn patterns_are_made_finite_where_they_are_not() {
+        for format in Format::ALL {
+            let encoder = Encoder::new(format);
+            for bits in 0..=u16::MAX {
+                let bits = u64::from(bits) << (format.bits() + format.ignored_low_bits).saturating_sub(16);
+                let bits = encoder.pattern(bits);
+                let finite = encoder.made_finite(bits);
+                assert!(matches!(format.decode(finite), Decoded::Finite { .. }), "{format} {bits:#x}");
+                let was_finite = matches!(format.decode(bits), Decoded::Finite { .. });
+                assert!(!was_finite || finite == bits, "{format} {bits:#x}");
             }
         }
     }

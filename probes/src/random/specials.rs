@@ -1,21 +1,11 @@
 //! Infinities, NaNs, zeros and largest numbers, strewn over a problem.
 
-use mmaprobe_model::format::{Decoded, Format};
+use mmaprobe_model::format::Decoded;
 use rand_core::Rng;
 
-use super::dice::Dice;
+use super::dice::{Dice, Word};
 use super::encoder::Encoder;
 use super::{Generator, Matrices};
-
-/// The pattern itself if it is a number, else the number with the top exponent bit cleared.
-pub(super) fn made_finite(format: &Format, bits: u64) -> u64 {
-    match format.decode(bits) {
-        Decoded::Finite { .. } => bits,
-        // Where the NaN is the pattern of −0, nothing can be cleared but the sign.
-        _ if bits & (format.mask() >> 1) == 0 => 0,
-        _ => bits & !(1 << (format.exponent_bits + format.fraction_bits - 1 + format.ignored_low_bits)),
-    }
-}
 
 /// A special value: what the format lacks is replaced as [`Format::pack`] does.
 fn special<R: Rng + ?Sized>(dice: &mut Dice<R>, encoder: &Encoder) -> u64 {
@@ -55,9 +45,14 @@ impl Generator {
             }
         }
         let in_c = dice.pick(&[0, 1, 1, 4]);
-        for c in &mut out.c {
-            if dice.chance(in_c, 8) {
-                *c = special(dice, &self.c);
+        if in_c > 0 {
+            for elements in out.c.chunks_mut(8) {
+                let mut word = Word(dice.bits());
+                for c in elements {
+                    if word.below(8) < in_c {
+                        *c = special(dice, &self.c);
+                    }
+                }
             }
         }
         if let Some((scale, _)) = &self.scale
