@@ -10,7 +10,6 @@
 use std::collections::HashMap;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, ErrorKind, Read, Seek, SeekFrom, Write};
-use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
@@ -100,15 +99,11 @@ impl Replay {
         &self.warnings
     }
 
-    /// Hands over every recorded batch and its answer, in the order in which they were recorded, until
-    /// told to stop.
+    /// Hands over every recorded batch and its answer, in the order in which they were recorded.
     ///
     /// # Errors
     /// If the recording cannot be read any more.
-    pub fn each(
-        &self,
-        visit: &mut dyn FnMut(&Instruction, Batch, &[u8]) -> ControlFlow<()>,
-    ) -> Result<(), DeviceError> {
+    pub fn each(&self, visit: &mut dyn FnMut(&Instruction, Batch, &[u8])) -> Result<(), DeviceError> {
         let mut places: Vec<Place> = {
             let evidence = self.evidence.lock().expect("no panic while reading the recording");
             evidence.answers.values().flat_map(|answers| answers.places.iter().copied()).collect()
@@ -119,9 +114,7 @@ impl Replay {
                 device: device(&self.path),
                 fault: Fault::Recording(format!("`{}`: {problem}", self.path.display())),
             })?;
-            if visit(instruction, batch, &answer).is_break() {
-                break;
-            }
+            visit(instruction, batch, &answer);
         }
         Ok(())
     }

@@ -154,7 +154,7 @@ pub fn escaped(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     let mut is_code = false;
     // A backtick without its other half is no code.
-    let paired = text.matches('`').count() % 2 == 0;
+    let paired = text.matches('`').count().is_multiple_of(2);
     for character in text.chars() {
         match character {
             '`' if paired => is_code = !is_code,

@@ -7,7 +7,6 @@
 
 use std::collections::HashMap;
 use std::fmt::Write;
-use std::ops::ControlFlow;
 
 use rand_core::SeedableRng;
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -57,12 +56,11 @@ pub fn recorded(replay: &Replay) -> Result<Recorded, DeviceError> {
         let answers = batch::answers(instruction, questions.count * diagonal, answer);
         for (index, answer) in answers.into_iter().enumerate() {
             *seen += 1;
-            if *seen <= KEPT || *seen % THINNED == 0 {
+            if *seen <= KEPT || seen.is_multiple_of(THINNED) {
                 let (problem, at) = (index / diagonal, index % diagonal);
                 kept.push((batch::dot_add_at(instruction, &questions, problem, at, at), answer));
             }
         }
-        ControlFlow::Continue(())
     })?;
     Ok(recorded)
 }
