@@ -113,7 +113,7 @@ impl Instruction {
         &self.0.model
     }
 
-    /// What it computes, for [`Executor`](crate::Executor).
+    /// What it computes, for an [`Executor`].
     pub fn model(&self) -> Model {
         self.0.model.to_model()
     }
