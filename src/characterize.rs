@@ -311,7 +311,7 @@ fn listed(choices: &[String]) -> Vec<String> {
 }
 
 /// A knob in words; rules are called as the sheet calls them.
-fn knob_words(knob: &Knob, names: &[String]) -> String {
+pub(crate) fn knob_words(knob: &Knob, names: &[String]) -> String {
     match knob.rule.and_then(|rule| names.get(rule)) {
         Some(name) => format!("{} of `{name}`", knob.what),
         None => knob.what.clone(),

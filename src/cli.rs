@@ -63,6 +63,13 @@ Examples:
   mmaprobe validate --device sheet:volta.yaml \\
       --vectors v100-fp16-fp16.txt v100-fp16-fp32.txt")]
     Validate(Validate),
+    /// Make a crate, for Rust and C, that computes what sheets say
+    #[command(after_help = "\
+Examples:
+  mmaprobe generate cdna3.yaml -o cdna3-model && cd cdna3-model && cargo test
+  mmaprobe generate reports/*.yaml -o mma-models
+  mmaprobe generate cpu.yaml --evidence cpu.rec -o cpu-model")]
+    Generate(Generate),
     /// Multiply matrices of any size with one instruction of a device: D = A·B + C
     #[command(after_help = SIMULATE_HELP)]
     Simulate(Simulate),
@@ -149,6 +156,23 @@ pub struct Show {
     /// Draw the summation trees
     #[arg(long)]
     pub tree: bool,
+}
+
+/// `generate`.
+#[derive(Debug, Args)]
+pub struct Generate {
+    /// The parameter sheets; each is called by the name of its file
+    #[arg(required = true, value_name = "SHEET")]
+    pub sheets: Vec<PathBuf>,
+    /// The crate's folder; its last part becomes the crate's name
+    #[arg(short, long, value_name = "DIR")]
+    pub output: PathBuf,
+    /// What `characterize --record` kept of a sheet's device: it becomes the crate's tests
+    #[arg(long, value_name = "FILE")]
+    pub evidence: Vec<PathBuf>,
+    /// Replace a crate that was generated before
+    #[arg(long)]
+    pub force: bool,
 }
 
 /// `validate`.

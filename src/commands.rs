@@ -2,6 +2,7 @@
 
 mod characterize;
 mod devices;
+mod generate;
 mod instructions;
 mod open;
 mod selftest;
@@ -18,6 +19,7 @@ use crate::cli::{Cli, Command};
 use crate::device::sheet::OpenError;
 use crate::device::sim::SimError;
 use crate::device::{Device, DeviceError, Fault, Instruction, listing};
+use crate::generate::{GenerateError, WriteError};
 use crate::sheet::SheetError;
 
 /// How a command ended that did what it was asked.
@@ -53,6 +55,12 @@ pub enum Failure {
     /// The device failed.
     #[error(transparent)]
     Device(#[from] DeviceError),
+    /// Sheets make no crate.
+    #[error(transparent)]
+    Generate(#[from] GenerateError),
+    /// A crate cannot be written.
+    #[error(transparent)]
+    Write(#[from] WriteError),
     /// Output could not be written.
     #[error("cannot write the output: {0}")]
     Output(std::io::Error),
@@ -80,7 +88,11 @@ impl Failure {
     /// 2 for usage and bad input, 3 for devices.
     pub fn exit_code(&self) -> ExitCode {
         match self {
-            Failure::Usage(_) | Failure::Sheet(_) | Failure::Catalog(_) => ExitCode::from(2),
+            Failure::Usage(_)
+            | Failure::Sheet(_)
+            | Failure::Catalog(_)
+            | Failure::Generate(_)
+            | Failure::Write(_) => ExitCode::from(2),
             // The file is to blame, not the device.
             Failure::Device(DeviceError { fault: Fault::Recording(_), .. }) => ExitCode::from(2),
             Failure::Device(_) => ExitCode::from(3),
@@ -117,6 +129,7 @@ pub fn run(cli: Cli) -> Result<Outcome, Failure> {
         Command::Characterize(arguments) => characterize::run(&arguments, &catalog),
         Command::Selftest(arguments) => selftest::run(&arguments),
         Command::Show(arguments) => show::run(&arguments),
+        Command::Generate(arguments) => generate::run(&arguments),
         Command::Simulate(arguments) => simulate::run(&arguments, &catalog),
         Command::Validate(arguments) => match &arguments.vectors[..] {
             [] => validate::run(&arguments, &catalog),

@@ -280,12 +280,7 @@ fn finished(finding: Finding, evidence: &Evidence) -> Finding {
 /// Returns the fraction bits at which something was lost.
 fn ask_crafted(evidence: &mut Evidence, skeleton: &Skeleton, seed: u64) -> Result<Vec<i32>, DeviceError> {
     let signature = *evidence.signature();
-    let mut probes = precision::probe(&signature);
-    probes.push(rounding::sticky(&signature));
-    probes.extend(subnormals::probe(&signature));
-    probes.extend(zeros::probe(&signature));
-    probes.extend(infinities::probe(&signature));
-    probes.extend(nans::probe(&signature));
+    let mut probes = crafted(&signature);
     probes.push(random_probe(&signature, seed));
     evidence.ask(probes)?;
     let cuts = cuts(evidence);
@@ -294,6 +289,17 @@ fn ask_crafted(evidence: &mut Evidence, skeleton: &Skeleton, seed: u64) -> Resul
     probes.push(nesting::first_probe(evidence, skeleton, &cuts));
     evidence.ask(probes)?;
     Ok(cuts)
+}
+
+/// The crafted probes that depend on no answer.
+pub fn crafted(signature: &Signature) -> Vec<Probe> {
+    let mut probes = precision::probe(signature);
+    probes.push(rounding::sticky(signature));
+    probes.extend(subnormals::probe(signature));
+    probes.extend(zeros::probe(signature));
+    probes.extend(infinities::probe(signature));
+    probes.extend(nans::probe(signature));
+    probes
 }
 
 fn random_probe(signature: &Signature, seed: u64) -> Probe {

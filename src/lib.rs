@@ -1,7 +1,8 @@
 //! mmaprobe finds out what a matrix unit actually computes, bit for bit.
 //!
 //! Data flows one way: a [device] answers questions; inference turns answers into a sum tree; a
-//! parameter sheet states it with its evidence; validation compares it with the device.
+//! parameter sheet states it with its evidence; validation compares it with the device, and
+//! [generation](generate) makes a crate of it.
 #![warn(missing_docs)]
 
 pub mod batch;
@@ -12,6 +13,7 @@ pub mod cli;
 pub mod commands;
 pub mod device;
 pub mod gemm;
+pub mod generate;
 pub mod inference;
 pub mod matrix;
 pub mod npy;

@@ -65,6 +65,19 @@ struct Place {
     length: u64,
 }
 
+/// What is wrong with a recording that was whole when it was opened.
+const CHANGED: &str = "it has changed since it was opened";
+
+impl Evidence {
+    /// The bytes of a gzip member.
+    fn member(&mut self, place: Place) -> io::Result<Vec<u8>> {
+        let mut compressed = vec![0; usize::try_from(place.length).map_err(io::Error::other)?];
+        self.file.seek(SeekFrom::Start(place.offset))?;
+        self.file.read_exact(&mut compressed)?;
+        Ok(compressed)
+    }
+}
+
 impl Replay {
     /// Opens a recording and indexes it. That reads and checks all of it.
     ///
@@ -86,6 +99,48 @@ impl Replay {
         &self.warnings
     }
 
+    /// Hands over every recorded batch and its answer, in the order in which they were recorded.
+    ///
+    /// # Errors
+    /// If the recording cannot be read any more.
+    pub fn each(&self, visit: &mut dyn FnMut(&Instruction, Batch, &[u8])) -> Result<(), DeviceError> {
+        let mut places: Vec<Place> = {
+            let evidence = self.evidence.lock().expect("no panic while reading the recording");
+            evidence.answers.values().flat_map(|answers| answers.places.iter().copied()).collect()
+        };
+        places.sort_by_key(|place| place.offset);
+        for place in places {
+            let (instruction, batch, answer) = self.batch_at(place).map_err(|problem| DeviceError {
+                device: device(&self.path),
+                fault: Fault::Recording(format!("`{}`: {problem}", self.path.display())),
+            })?;
+            visit(instruction, batch, &answer);
+        }
+        Ok(())
+    }
+
+    /// The batch in a gzip member, and its answer.
+    fn batch_at(&self, place: Place) -> io::Result<(&Instruction, Batch, Vec<u8>)> {
+        let mut evidence = self.evidence.lock().expect("no panic while reading the recording");
+        let compressed = evidence.member(place)?;
+        drop(evidence);
+        let mut member = BufReader::new(GzDecoder::new(&compressed[..]));
+        let BatchHeader { instruction, count, bytes } = line(&mut member, LINE_LIMIT)?;
+        let changed = || io::Error::other(CHANGED);
+        let instruction = self.instructions.iter().find(|own| own.name == instruction).ok_or_else(changed)?;
+        let ArrayBytes { a, b, c, sa, sb, d } = bytes;
+        let mut array = |length: usize| {
+            let mut array = Vec::new();
+            match member.by_ref().take(length as u64).read_to_end(&mut array)? {
+                read if read == length => Ok(array),
+                _ => Err(changed()),
+            }
+        };
+        let batch = Batch { count, a: array(a)?, b: array(b)?, c: array(c)?, sa: array(sa)?, sb: array(sb)? };
+        let answer = array(d)?;
+        Ok((instruction, batch, answer))
+    }
+
     /// Where the next answer to the question lies, if it was recorded. After the last answer to a
     /// question that was asked repeatedly, the last remains.
     fn answer(&self, key: &Key, d_bytes: usize) -> io::Result<Option<Vec<u8>>> {
@@ -93,9 +148,7 @@ impl Replay {
         let Some(answers) = evidence.answers.get_mut(key) else { return Ok(None) };
         let place = answers.places[answers.next];
         answers.next = (answers.next + 1).min(answers.places.len() - 1);
-        let mut compressed = vec![0; usize::try_from(place.length).map_err(io::Error::other)?];
-        evidence.file.seek(SeekFrom::Start(place.offset))?;
-        evidence.file.read_exact(&mut compressed)?;
+        let compressed = evidence.member(place)?;
         // Others may read while this one is decompressed.
         drop(evidence);
         let mut member = BufReader::new(GzDecoder::new(&compressed[..]));
@@ -106,7 +159,7 @@ impl Replay {
         let mut answer = Vec::with_capacity(d_bytes);
         member.take(d_bytes as u64 + 1).read_to_end(&mut answer)?;
         if skipped != question || d != d_bytes || answer.len() != d_bytes {
-            return Err(io::Error::other("it has changed since it was opened"));
+            return Err(io::Error::other(CHANGED));
         }
         Ok(Some(answer))
     }

@@ -1,0 +1,308 @@
+//! The tests of a generated crate: dot-adds and what was answered to them.
+//!
+//! Of a recording, those answers are taken that contradict an alternative to what the sheet says, for
+//! every alternative; and a sample of all others. A sheet that comes without a recording (a published one
+//! always does) has no evidence: then the dot-adds are answered by the general executor, which tells
+//! whether the crate computes what the tool does, and nothing about hardware.
+
+use std::collections::HashMap;
+use std::fmt::Write;
+
+use rand_core::SeedableRng;
+use rand_xoshiro::Xoshiro256PlusPlus;
+use rayon::prelude::*;
+
+use crate::batch;
+use crate::characterize::knob_words;
+use crate::device::replay::Replay;
+use crate::device::{DeviceError, Instruction};
+use crate::generate::GenerateError;
+use crate::inference::evidence::{Answered, Class, Evidence};
+use crate::inference::{crafted, fit, knobs};
+use crate::model::tree::Node;
+use crate::model::{Executor, Format, Model};
+use crate::probes::random::{self, Distribution};
+use crate::probes::{DotAdd, Probe, Signature};
+use crate::sheet::arithmetic::rule_names;
+
+/// Answers of each instruction that are looked at: those asked first, crafted ones, all; of the many
+/// random ones behind them a part.
+const KEPT: usize = 16_384;
+/// Of the answers beyond [`KEPT`], one of so many is looked at.
+const THINNED: usize = 61;
+/// Answers that contradict the same alternative, at most.
+const WITNESSES: usize = 2;
+/// Answers in the sample of all others.
+const SAMPLE: usize = 150;
+/// Bytes that a file of unrecorded answers should have, about.
+const BYTES: usize = 24_000;
+/// Least and most dot-adds in such a file.
+const UNRECORDED: std::ops::RangeInclusive<usize> = 48..=300;
+
+/// Recorded answers, by instruction.
+pub type Recorded = HashMap<String, Vec<(DotAdd, u64)>>;
+
+/// Reads the answers of a recording.
+///
+/// # Errors
+/// If it cannot be read.
+pub fn recorded(replay: &Replay) -> Result<Recorded, DeviceError> {
+    let mut seen: HashMap<String, usize> = HashMap::new();
+    let mut recorded = Recorded::new();
+    replay.each(&mut |instruction, questions, answer| {
+        let seen = seen.entry(instruction.name.clone()).or_default();
+        let kept = recorded.entry(instruction.name.clone()).or_default();
+        let diagonal = instruction.m.min(instruction.n);
+        let answers = batch::answers(instruction, questions.count * diagonal, answer);
+        for (index, answer) in answers.into_iter().enumerate() {
+            *seen += 1;
+            if *seen <= KEPT || seen.is_multiple_of(THINNED) {
+                let (problem, at) = (index / diagonal, index % diagonal);
+                kept.push((batch::dot_add_at(instruction, &questions, problem, at, at), answer));
+            }
+        }
+    })?;
+    Ok(recorded)
+}
+
+/// The file of recorded answers of an instruction.
+///
+/// # Errors
+/// If the model contradicts one of them.
+pub fn of_recording(
+    instruction: &Instruction,
+    model: &Model,
+    answers: &[(DotAdd, u64)],
+    device: &str,
+) -> Result<String, GenerateError> {
+    let answered = answers_of(instruction, answers);
+    let mut executor = Executor::new(model).expect("the sheet's model has been checked");
+    if let Some(wrong) = answered.iter().find(|answered| !fit::explains(&mut executor, answered)) {
+        return Err(GenerateError::contradicted(instruction, &wrong.question, wrong.answer));
+    }
+    let mut file = File::new(instruction);
+    file.comment(&format!("What {device} answered when {} was characterized.", instruction.name));
+    let probes = probe_names(&instruction.signature());
+    let mut chosen = vec![false; answered.len()];
+    for (statement, witnesses) in witnesses(instruction, model, &answered) {
+        if witnesses.is_empty() {
+            continue;
+        }
+        let probe = |&index: &usize| probes.get(&answered[index].question).copied();
+        let mut names: Vec<&str> = witnesses.iter().filter_map(probe).collect();
+        names.sort_unstable();
+        names.dedup();
+        file.comment(&match names.is_empty() {
+            true => statement,
+            false => format!("{statement} ({})", names.join(", ")),
+        });
+        for index in witnesses {
+            chosen[index] = true;
+            file.dot_add(&answered[index].question, answered[index].answer);
+        }
+    }
+    let rest: Vec<usize> = (0..answered.len()).filter(|&index| !chosen[index]).collect();
+    file.comment("A sample of all other answers, those to random inputs among them.");
+    for &index in spread(&rest, SAMPLE) {
+        file.dot_add(&answered[index].question, answered[index].answer);
+    }
+    Ok(file.finished())
+}
+
+/// The file of an instruction of which no answer was recorded.
+pub fn unrecorded(instruction: &Instruction, model: &Model, tool: &str) -> String {
+    let mut file = File::new(instruction);
+    file.comment(&format!(
+        "No answer of hardware came with the sheet. These are the answers of {tool}, by its general executor:"
+    ));
+    file.comment("they show that this crate computes what the tool does, and nothing about hardware.");
+    let mut executor = Executor::new(model).expect("the sheet's model has been checked");
+    let mut answer = |q: &DotAdd| executor.dot_add(&q.a, &q.b, q.c, &q.sa, &q.sb);
+    let signature = instruction.signature();
+    let named = |probe: Probe| probe.dot_adds.into_iter().map(move |question| (probe.name, question));
+    let crafted: Vec<(&str, DotAdd)> = crafted(&signature).into_iter().flat_map(named).collect();
+    let zeros = crate::probes::place::zeros(&signature);
+    let count = (BYTES / file.line(&zeros, 0).len()).clamp(*UNRECORDED.start(), *UNRECORDED.end());
+    let mut name = "";
+    for (probe, question) in spread(&crafted, count / 2) {
+        if *probe != name {
+            name = probe;
+            file.comment(name);
+        }
+        file.dot_add(question, answer(question));
+    }
+    let mut rng = Xoshiro256PlusPlus::seed_from_u64(1);
+    for distribution in Distribution::ALL {
+        file.comment(&format!("random: {distribution}"));
+        for _ in 0..(count / 2).div_ceil(Distribution::ALL.len()) {
+            let question = random::dot_add(distribution, &signature, &mut rng);
+            let answer = answer(&question);
+            file.dot_add(&question, answer);
+        }
+    }
+    file.finished()
+}
+
+/// The names of the crafted probes, by question.
+fn probe_names(signature: &Signature) -> HashMap<DotAdd, &'static str> {
+    let named = |probe: Probe| probe.dot_adds.into_iter().map(move |question| (question, probe.name));
+    crafted(signature).into_iter().flat_map(named).collect()
+}
+
+/// Distinct questions with their answers.
+fn answers_of(instruction: &Instruction, answers: &[(DotAdd, u64)]) -> Vec<Answered> {
+    let signature = instruction.signature();
+    let mut known = std::collections::HashSet::new();
+    answers
+        .iter()
+        .filter(|(question, _)| known.insert(question))
+        .map(|(question, answer)| Answered {
+            probe: 0,
+            question: question.clone(),
+            answer: *answer,
+            class: Class::of(&signature, question, *answer),
+        })
+        .collect()
+}
+
+/// For each statement about the model, answers that contradict its alternatives.
+fn witnesses(instruction: &Instruction, model: &Model, answered: &[Answered]) -> Vec<(String, Vec<usize>)> {
+    let names = rule_names(&model.tree.rules);
+    let mut alternatives: Vec<(String, Model)> = exchanged(model)
+        .into_iter()
+        .map(|other| ("order of summation: as in the steps".to_string(), other))
+        .collect();
+    let turned = knobs_of(instruction, model, answered);
+    for turn in &turned {
+        let own = turned.iter().find(|other| other.knob == turn.knob && other.model == *model);
+        if let Some(own) = own
+            && turn.model != *model
+        {
+            alternatives
+                .push((format!("{}: {}", knob_words(&turn.knob, &names), own.choice), turn.model.clone()));
+        }
+    }
+    let contradictions: Vec<Vec<usize>> = alternatives
+        .par_iter()
+        .map(|(_, other)| {
+            let Ok(mut executor) = Executor::new(other) else { return Vec::new() };
+            (0..answered.len()).filter(|&index| !fit::explains(&mut executor, &answered[index])).collect()
+        })
+        .collect();
+    let mut chosen = vec![false; answered.len()];
+    let mut statements: Vec<(String, Vec<usize>)> = Vec::new();
+    for ((statement, _), contradicting) in alternatives.into_iter().zip(contradictions) {
+        let already = contradicting.iter().filter(|&&index| chosen[index]).count();
+        let fresh: Vec<usize> = contradicting.into_iter().filter(|&index| !chosen[index]).collect();
+        let witnesses = spread(&fresh, WITNESSES.saturating_sub(already));
+        witnesses.clone().for_each(|&index| chosen[index] = true);
+        match statements.iter_mut().find(|(known, _)| *known == statement) {
+            Some((_, known)) => known.extend(witnesses),
+            None => statements.push((statement, witnesses.copied().collect())),
+        }
+    }
+    statements
+}
+
+/// The neighbours of the model, as inference turns its knobs.
+fn knobs_of(instruction: &Instruction, model: &Model, answered: &[Answered]) -> Vec<knobs::Turned> {
+    // The answers are all that is looked at: whoever gave them, nothing more is asked.
+    let silent = NoDevice(crate::device::Identity {
+        name: "recorded".to_string(),
+        description: String::new(),
+        properties: Vec::new(),
+        provenance: crate::device::Provenance::Recorded,
+        absent: Vec::new(),
+    });
+    let mut evidence = Evidence::new(&silent, instruction);
+    evidence.answers.extend(answered.iter().cloned());
+    knobs::turn_all(model, &instruction.signature(), Class::Nan, &evidence)
+}
+
+/// Stands where a device is expected that nobody asks.
+struct NoDevice(crate::device::Identity);
+
+impl crate::device::Device for NoDevice {
+    fn identity(&self) -> &crate::device::Identity {
+        &self.0
+    }
+
+    fn instructions(&self) -> &[Instruction] {
+        &[]
+    }
+
+    fn run(&self, _: &Instruction, _: &crate::device::Batch) -> Result<Vec<u8>, DeviceError> {
+        Err(DeviceError {
+            device: self.0.name.clone(),
+            fault: crate::device::Fault::NotRecorded("nothing is asked of a recording here".to_string()),
+        })
+    }
+}
+
+/// Models in which two neighbouring summands have changed places: products in the order of their indices,
+/// then c.
+fn exchanged(model: &Model) -> Vec<Model> {
+    let leaf = |wanted: &Node| model.tree.nodes.iter().position(|node| node == wanted);
+    let leaves: Vec<usize> = (0..model.k)
+        .map(Node::Product)
+        .chain([Node::Accumulator])
+        .filter_map(|wanted| leaf(&wanted))
+        .collect();
+    leaves
+        .windows(2)
+        .map(|pair| {
+            let mut other = model.clone();
+            other.tree.nodes.swap(pair[0], pair[1]);
+            other
+        })
+        .collect()
+}
+
+/// At most `count` items, evenly spread.
+fn spread<T>(items: &[T], count: usize) -> impl Iterator<Item = &T> + Clone {
+    let count = count.min(items.len());
+    (0..count).map(move |index| &items[index * items.len() / count])
+}
+
+/// A file in the making; `tests/support.rs` of the generated crate reads it.
+struct File {
+    signature: Signature,
+    text: String,
+    dot_adds: usize,
+}
+
+impl File {
+    fn new(instruction: &Instruction) -> File {
+        File { signature: instruction.signature(), text: String::new(), dot_adds: 0 }
+    }
+
+    fn comment(&mut self, text: &str) {
+        writeln!(self.text, "# {text}").expect("strings take any text");
+    }
+
+    fn dot_add(&mut self, question: &DotAdd, answer: u64) {
+        let line = self.line(question, answer);
+        self.text += &line;
+        self.dot_adds += 1;
+    }
+
+    fn line(&self, question: &DotAdd, answer: u64) -> String {
+        let Signature { a, b, c, d, scale, .. } = &self.signature;
+        let hex = |format: &Format, bits: &[u64]| {
+            let digits = 2 * format.bytes;
+            let elements: Vec<String> = bits.iter().map(|bits| format!("{bits:0digits$x}")).collect();
+            elements.join(" ")
+        };
+        let mut operands = vec![hex(a, &question.a), hex(b, &question.b), hex(c, &[question.c])];
+        if let Some(scale) = scale {
+            operands.extend([hex(&scale.format, &question.sa), hex(&scale.format, &question.sb)]);
+        }
+        format!("{} = {}\n", operands.join(" | "), hex(d, &[answer]))
+    }
+
+    fn finished(mut self) -> String {
+        let dot_adds = self.dot_adds;
+        self.comment(&format!("dot-adds: {dot_adds}"));
+        self.text
+    }
+}
