@@ -111,6 +111,8 @@ pub enum Added {
         zeros: ZeroTerms,
         /// The width of the sum's integer part, where it is limited.
         carry: Option<Carry>,
+        /// Whether one sticky bit says that a summand lost something.
+        sticky: bool,
     },
 }
 
@@ -213,8 +215,9 @@ impl Rule {
         let &Rule { added, zero, infinite_operands_first, normalised } = self;
         let added = match added {
             Added::Exact => tree::Added::Exact,
-            Added::Fused { alignment, exponents, floor, zeros, carry } => {
-                tree::Added::Fused(Fused { alignment: alignment.to_vec(), exponents, floor, zeros, carry })
+            Added::Fused { alignment, exponents, floor, zeros, carry, sticky } => {
+                let alignment = alignment.to_vec();
+                tree::Added::Fused(Fused { alignment, exponents, floor, zeros, carry, sticky })
             }
         };
         tree::Rule { added, zero, infinite_operands_first, normalised }

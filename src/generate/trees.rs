@@ -6,8 +6,8 @@
 use crate::generate::code::{Code, WIDTH};
 use crate::model::format::{Overflow, RoundTo, Subnormals, Tininess};
 use crate::model::tree::{
-    Added, Alignment, Carry, Exponents, Far, InputSubnormals, NanRule, NanSource, Node, Normalised, Operand,
-    Product, Propagation, Rule, Scale, ZeroSigns, ZeroTerms,
+    Added, Alignment, Beyond, Carry, Exponents, Far, InputInfinities, InputSubnormals, NanRule, NanSource,
+    Node, Normalised, Operand, Product, Propagation, Rule, Scale, ZeroSigns, ZeroTerms,
 };
 use crate::model::{Format, Model, Rounding};
 use crate::sheet::Arithmetic;
@@ -22,9 +22,11 @@ const NAMES: [(&str, &[&str]); 4] = [
         "tree",
         &[
             "Alignment",
+            "Beyond",
             "Carry",
             "Exponents",
             "Far",
+            "InputInfinities",
             "InputSubnormals",
             "NanRule",
             "NanSource",
@@ -181,6 +183,14 @@ fn operand(operand: &Operand) -> Code {
     let fields = vec![
         ("format", format(&operand.format)),
         ("subnormals", Code::atom(format_args!("InputSubnormals::{subnormals}"))),
+        (
+            "infinities",
+            Code::atom(match operand.infinities {
+                InputInfinities::Kept => "InputInfinities::Kept",
+                InputInfinities::Nan => "InputInfinities::Nan",
+                InputInfinities::Largest => "InputInfinities::Largest",
+            }),
+        ),
     ];
     Code::Struct("Operand".into(), fields)
 }
@@ -192,6 +202,10 @@ fn product(product: &Product) -> Code {
         Product::OverflowsAt { exponent } => {
             Code::Struct("Product::OverflowsAt".into(), vec![("exponent", Code::atom(exponent))])
         }
+        Product::FlushedBelow { exponent, sign_kept } => Code::Struct(
+            "Product::FlushedBelow".into(),
+            vec![("exponent", Code::atom(exponent)), ("sign_kept", Code::atom(sign_kept))],
+        ),
     }
 }
 
@@ -221,6 +235,7 @@ fn rule(rule: &Rule) -> Code {
                     }),
                 ),
                 ("carry", Code::option(fused.carry.as_ref().map(carry))),
+                ("sticky", Code::atom(fused.sticky)),
             ],
         ),
     };
@@ -255,8 +270,13 @@ fn alignment(alignment: &Alignment) -> Code {
     )
 }
 
-fn carry(&Carry { bits, saturates }: &Carry) -> Code {
-    Code::Struct("Carry".into(), vec![("bits", Code::atom(bits)), ("saturates", Code::atom(saturates))])
+fn carry(&Carry { bits, beyond }: &Carry) -> Code {
+    let beyond = match beyond {
+        Beyond::Wraps => "Beyond::Wraps",
+        Beyond::MagnitudeWraps => "Beyond::MagnitudeWraps",
+        Beyond::Saturates => "Beyond::Saturates",
+    };
+    Code::Struct("Carry".into(), vec![("bits", Code::atom(bits)), ("beyond", Code::atom(beyond))])
 }
 
 fn zero_signs(signs: &ZeroSigns) -> Code {
@@ -323,12 +343,17 @@ fn rounding(rounding: Rounding) -> Code {
         Rounding::NearestTiesAway => "Rounding::NearestTiesAway",
         Rounding::NearestTiesToEven => "Rounding::NearestTiesToEven",
         Rounding::NearestTiesToOdd => "Rounding::NearestTiesToOdd",
+        Rounding::ToOdd => "Rounding::ToOdd",
     })
 }
 
 fn nan(rule: &NanRule) -> Code {
     match rule {
         NanRule::Unknown => Code::atom("NanRule::Unknown"),
+        NanRule::Merged { generated } => Code::Struct(
+            "NanRule::Merged".into(),
+            vec![("generated", Code::atom(format_args!("{generated:#x}")))],
+        ),
         NanRule::Canonical(bits) => Code::call("NanRule::Canonical", Code::atom(format_args!("{bits:#x}"))),
         NanRule::Propagated(Propagation { generated, order, later_first, quieted, generated_first }) => {
             let source = |source: &NanSource| {
