@@ -83,7 +83,7 @@ pub struct Instructions {
 /// Which device, and how patiently.
 #[derive(Debug, Args)]
 pub struct DeviceArgument {
-    /// cpu, sim:NAME, sheet:FILE, replay:FILE, exec:COMMAND or a GPU's name
+    /// cpu, cuda[:N], a GPU's name, sim:NAME, sheet:FILE, replay:FILE or exec:COMMAND
     #[arg(long, value_name = "D")]
     pub device: String,
     #[command(flatten)]
@@ -94,7 +94,7 @@ pub struct DeviceArgument {
 /// How long an external device may say nothing.
 #[derive(Clone, Copy, Debug, Args)]
 pub struct Timeout {
-    /// Seconds that an external device may say nothing
+    /// Seconds that an external device may say nothing, and that a GPU may compute a part
     #[arg(long, value_name = "S", default_value_t = 60.0, value_parser = seconds)]
     pub device_timeout: f64,
 }
