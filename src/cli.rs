@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, Parser, Subcommand, ValueEnum};
 
 /// Finds out what a matrix unit actually computes, bit for bit.
 #[derive(Debug, Parser)]
@@ -64,6 +64,12 @@ Examples:
     /// Multiply matrices of any size with one instruction of a device: D = A·B + C
     #[command(after_help = SIMULATE_HELP)]
     Simulate(Simulate),
+    /// Print where each element of a matrix is, in registers or memory, while an instruction runs
+    #[command(after_help = "\
+Examples:
+  mmaprobe layout --instruction mma.m16n8k16.f32.f16.f16.f32 --matrix A
+  mmaprobe layout --instruction wgmma.m64n8k16.f32.f16.f16 --matrix D --arch h100")]
+    Layout(Layout),
 }
 
 /// `instructions`.
@@ -97,6 +103,33 @@ pub struct Timeout {
     /// Seconds that an external device may say nothing, and that a GPU may compute a part
     #[arg(long, value_name = "S", default_value_t = 60.0, value_parser = seconds)]
     pub device_timeout: f64,
+}
+
+/// `layout`.
+#[derive(Debug, Args)]
+pub struct Layout {
+    /// The instruction, by its name in the catalogue
+    #[arg(long, value_name = "I")]
+    pub instruction: String,
+    /// The matrix; SA and SB are the block scales of A and B
+    #[arg(long, value_name = "MATRIX", ignore_case = true)]
+    pub matrix: Operand,
+    /// The architecture, GPU or ISA target, where several have the instruction
+    #[arg(long, value_name = "A")]
+    pub arch: Option<String>,
+}
+
+/// A matrix of an instruction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[value(rename_all = "UPPER")]
+#[allow(missing_docs)]
+pub enum Operand {
+    A,
+    B,
+    C,
+    D,
+    SA,
+    SB,
 }
 
 /// `characterize`.

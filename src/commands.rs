@@ -3,6 +3,7 @@
 mod characterize;
 mod devices;
 mod instructions;
+mod layout;
 mod open;
 mod show;
 mod simulate;
@@ -114,6 +115,7 @@ pub fn run(cli: Cli) -> Result<Outcome, Failure> {
         Command::Devices => devices::run(&catalog),
         Command::Instructions(arguments) => instructions::run(&arguments, &catalog),
         Command::Characterize(arguments) => characterize::run(&arguments, &catalog),
+        Command::Layout(arguments) => layout::run(&arguments, &catalog),
         Command::Show(arguments) => show::run(&arguments),
         Command::Simulate(arguments) => simulate::run(&arguments, &catalog),
         Command::Validate(arguments) => match &arguments.vectors[..] {

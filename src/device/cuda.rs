@@ -289,7 +289,7 @@ pub fn is_called(gpu: &Gpu, known: &crate::catalog::Gpu) -> bool {
 }
 
 fn identity(name: &str, gpu: &Gpu, architecture: &Architecture, target: &str) -> Identity {
-    let properties = vec![
+    let mut properties = vec![
         ("architecture".to_string(), architecture.title.clone()),
         ("compute capability".to_string(), format!("{}.{}", gpu.capability.0, gpu.capability.1)),
         ("target".to_string(), target.to_string()),
@@ -297,6 +297,10 @@ fn identity(name: &str, gpu: &Gpu, architecture: &Architecture, target: &str) ->
         ("CUDA of the driver".to_string(), gpu.cuda_version()),
         ("multiprocessors".to_string(), gpu.multiprocessors.to_string()),
     ];
+    if let Some(assembled) = &architecture.assembled {
+        let fact = format!("one instruction each, as {} assembles them", assembled.by);
+        properties.push(("machine code".to_string(), fact));
+    }
     Identity {
         name: name.to_string(),
         description: gpu.name.clone(),

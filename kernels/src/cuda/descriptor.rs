@@ -57,3 +57,76 @@ pub fn instruction(spec: &Spec) -> Result<u32, Unsupported> {
     };
     Ok(shape | factors | rest)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use mmaprobe_model::format::UE4M3;
+    use mmaprobe_model::tree::Scale;
+
+    /// Bits `low` to `high` of a value.
+    fn bits(value: u64, low: u32, high: u32) -> u64 {
+        value >> low & ((1 << (high - low + 1)) - 1)
+    }
+
+    #[test]
+    fn shared_memory_descriptors_have_the_fields_of_the_manual() {
+        let hopper = wgmma_shared();
+        assert_eq!(bits(hopper, 0, 13), 0);
+        assert_eq!(bits(hopper, 16, 29) << 4, 128);
+        assert_eq!(bits(hopper, 32, 45) << 4, 256);
+        assert_eq!(bits(hopper, 46, 63), 0);
+        let blackwell = tcgen05_shared();
+        assert_eq!(bits(blackwell, 0, 45), bits(hopper, 0, 45));
+        assert_eq!(bits(blackwell, 46, 48), 0b001);
+        assert_eq!(bits(blackwell, 49, 63), 0);
+    }
+
+    fn spec(kind: Kind, [m, n, k]: [usize; 3], ab: [Format; 2], d: Format) -> Spec {
+        Spec { kind, m, n, k, a: ab[0], b: ab[1], c: d, d, scale: None, blocks: 1 }
+    }
+
+    #[test]
+    fn instruction_descriptors_have_the_fields_of_the_manual() {
+        // Table 42; N is given without its lowest 3 bits, M without its lowest 4.
+        for (ab, d, dtype, atype, btype) in [
+            ([TF32, TF32], FP32, 1, 2, 2),
+            ([FP16, FP16], FP16, 0, 0, 0),
+            ([BF16, BF16], FP32, 1, 1, 1),
+            ([E4M3, E5M2], FP32, 1, 0, 1),
+            ([E2M3, E3M2], FP16, 0, 3, 4),
+            ([E2M1, E4M3], FP32, 1, 5, 0),
+        ] {
+            let code = instruction(&spec(Kind::Tcgen05, [128, 240, 32 / ab[0].bytes], ab, d)).unwrap().into();
+            assert_eq!([bits(code, 0, 3), bits(code, 4, 5), bits(code, 6, 6)], [0, dtype, 0]);
+            assert_eq!([bits(code, 7, 9), bits(code, 10, 12), bits(code, 13, 16)], [atype, btype, 0]);
+            assert_eq!([bits(code, 17, 22), bits(code, 23, 23)], [240 / 8, 0]);
+            assert_eq!([bits(code, 24, 28), bits(code, 29, 31)], [128 / 16, 0]);
+        }
+        // A value that is in use elsewhere: bf16 into fp32, 128×256.
+        let known = instruction(&spec(Kind::Tcgen05, [128, 256, 16], [BF16, BF16], FP32)).unwrap();
+        assert_eq!(known, 1 << 4 | 1 << 7 | 1 << 10 | (256 >> 3) << 17 | (128 >> 4) << 24);
+    }
+
+    #[test]
+    fn instruction_descriptors_with_scales_have_the_fields_of_the_manual() {
+        // Tables 43 and 44: e2m1 is 5 where other formats are possible, and 1 where it is alone.
+        for (k, format, block, atype) in
+            [(32, UE8M0, 32, 5), (64, UE8M0, 32, 1), (64, UE8M0, 16, 1), (64, UE4M3, 16, 1)]
+        {
+            let mut spec = spec(Kind::Tcgen05BlockScale, [128, 8, k], [E2M1, E2M1], FP32);
+            spec.scale = Some(Scale { format, block });
+            let code = instruction(&spec).unwrap().into();
+            assert_eq!([bits(code, 0, 6), bits(code, 7, 9), bits(code, 10, 12)], [0, atype, atype]);
+            assert_eq!([bits(code, 13, 16), bits(code, 17, 22)], [0, 1]);
+            assert_eq!(bits(code, 23, 23), u64::from(format == UE8M0), "scale matrix type");
+            assert_eq!([bits(code, 24, 26), bits(code, 27, 28), bits(code, 29, 31)], [0, 128 >> 7, 0]);
+        }
+    }
+
+    #[test]
+    fn what_has_no_code_is_refused() {
+        assert!(instruction(&spec(Kind::Tcgen05, [64, 8, 16], [FP32, FP32], FP32)).is_err());
+        assert!(instruction(&spec(Kind::Tcgen05, [64, 8, 16], [FP16, FP16], BF16)).is_err());
+    }
+}
