@@ -89,7 +89,7 @@ pub struct Instructions {
 /// Which device, and how patiently.
 #[derive(Debug, Args)]
 pub struct DeviceArgument {
-    /// cpu, cuda[:N], a GPU's name, sim:NAME, sheet:FILE, replay:FILE or exec:COMMAND
+    /// cpu, cuda, cuda:N, a GPU's name, sim:NAME, sheet:FILE, replay:FILE or exec:COMMAND
     #[arg(long, value_name = "D")]
     pub device: String,
     #[command(flatten)]

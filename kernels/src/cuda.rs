@@ -1,7 +1,7 @@
 //! The Tensor Core instructions of NVIDIA GPUs, from Volta to Blackwell.
 //!
 //! A [`Spec`] says which instruction, in the catalogue's terms. [`Program::new`] makes a PTX kernel of
-//! it that computes many independent problems in one launch, and with it the [layout](layout) of each
+//! it that computes many independent problems in one launch, and with it the [layout] of each
 //! matrix. The kernels are few and generic: one for `mma.sync`, plain or block-scaled ([`mma`]), one
 //! for `wgmma` ([`wgmma`]), one for `tcgen05.mma`, plain or block-scaled ([`tcgen05`]).
 //!

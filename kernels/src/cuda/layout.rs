@@ -290,14 +290,7 @@ fn warpgroup(spec: &Spec) -> Result<Fragments, Unsupported> {
             }
         })
     };
-    Ok(Fragments {
-        a: shared(spec, &spec.a, m)?,
-        b: shared(spec, &spec.b, n)?,
-        c: accumulator(&spec.c),
-        d: accumulator(&spec.d),
-        sa: None,
-        sb: None,
-    })
+    with_shared_factors(spec, accumulator)
 }
 
 /// `tcgen05.mma` of one CTA: A and B in shared memory, the rest in tensor memory.
@@ -320,14 +313,7 @@ fn tensor_memory(spec: &Spec) -> Result<Fragments, Unsupported> {
             bit: 0,
         })
     };
-    let mut fragments = Fragments {
-        a: shared(spec, &spec.a, m)?,
-        b: shared(spec, &spec.b, n)?,
-        c: accumulator(&spec.c),
-        d: accumulator(&spec.d),
-        sa: None,
-        sb: None,
-    };
+    let mut fragments = with_shared_factors(spec, accumulator)?;
     if let Some(scale) = &spec.scale {
         if m != 128 {
             return Err(spec.unsupported("block scales take m = 128"));
@@ -345,6 +331,15 @@ fn tensor_memory(spec: &Spec) -> Result<Fragments, Unsupported> {
         (fragments.sa, fragments.sb) = (Some(scales(m)), Some(scales(n)));
     }
     Ok(fragments)
+}
+
+/// Factors in shared memory, no scales, and accumulators as they are where the instruction has them.
+fn with_shared_factors(
+    spec: &Spec,
+    accumulator: impl Fn(&Format) -> Fragment,
+) -> Result<Fragments, Unsupported> {
+    let (a, b) = (shared(spec, &spec.a, spec.m)?, shared(spec, &spec.b, spec.n)?);
+    Ok(Fragments { a, b, c: accumulator(&spec.c), d: accumulator(&spec.d), sa: None, sb: None })
 }
 
 /// Bytes of a core matrix: 8 rows of 16 bytes.

@@ -1,6 +1,6 @@
 //! Keeping a GPU busy: while it computes one part of a batch, the next one is packed and sent.
 //!
-//! A [`Slot`] is a stream with its buffers, in pinned memory on the host and on the GPU. The parts of a
+//! A slot is a stream with its buffers, in pinned memory on the host and on the GPU. The parts of a
 //! batch take turns on two of them.
 
 use std::ffi::c_void;
@@ -179,8 +179,8 @@ impl Part {
     }
 }
 
-/// How many groups a part has: what [`PART`] bytes hold, or all if they are few, but not more than
-/// leave room for [`SLOTS`] of them in a quarter of the free memory; at least one.
+/// How many groups a part has: what 32 MiB hold, or all if they are few, but not more than leave room for
+/// two parts in a quarter of the free memory; at least one.
 pub fn groups_at_once(program: &Program, groups: usize, free: usize) -> usize {
     let one = Part::of(program, 1);
     let each = one.lengths.iter().sum::<usize>() + one.output;
@@ -310,5 +310,55 @@ fn launch(
             sys::cuMemcpyDtoHAsync_v2(slot.output.host, slot.output.device, part.output, slot.stream);
         check("cuMemcpyDtoHAsync", fetched)?;
         check("cuEventRecord", sys::cuEventRecord(slot.finished, slot.stream))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cuda::{Kind, Spec};
+    use mmaprobe_model::format::{E2M1, FP32, UE4M3};
+    use mmaprobe_model::tree::Scale;
+
+    fn program() -> Program {
+        let spec = Spec {
+            kind: Kind::MmaBlockScale,
+            m: 16,
+            n: 8,
+            k: 64,
+            a: E2M1,
+            b: E2M1,
+            c: FP32,
+            d: FP32,
+            scale: Some(Scale { format: UE4M3, block: 16 }),
+            blocks: 1,
+        };
+        Program::new(&spec, "sm_120a").unwrap()
+    }
+
+    #[test]
+    fn arrays_of_a_part_follow_each_other_and_are_aligned() {
+        let part = Part::of(&program(), 3);
+        assert_eq!(part.lengths, [512, 256, 512, 128, 128].map(|each| 3 * each));
+        assert_eq!(part.output, 3 * 512);
+        for (index, &offset) in part.offsets.iter().enumerate() {
+            let end = part.offsets.get(index + 1).copied().unwrap_or(part.input);
+            assert!(
+                offset.is_multiple_of(ALIGNMENT)
+                    && (part.lengths[index]..part.lengths[index] + ALIGNMENT).contains(&(end - offset))
+            );
+        }
+    }
+
+    #[test]
+    fn parts_fit_the_memory_and_the_batch() {
+        let each = 512 + 256 + 512 + 128 + 128 + 512;
+        let program = program();
+        assert_eq!(groups_at_once(&program, 1 << 30, usize::MAX), PART / each);
+        assert_eq!(groups_at_once(&program, 7, usize::MAX), 7);
+        // Two slots in a quarter of what is free.
+        assert_eq!(groups_at_once(&program, 1 << 30, 8 * 10 * each), 10);
+        assert_eq!(groups_at_once(&program, 1 << 30, 0), 1);
+        assert_eq!(groups_at_once(&program, 0, 0), 1);
     }
 }
