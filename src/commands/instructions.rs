@@ -76,7 +76,6 @@ fn of_architecture(architecture: &Architecture) -> String {
         text.push_str(&textwrap::fill(&note, textwrap::Options::new(width()).subsequent_indent("  ")));
         text.push('\n');
     }
-    text += &format!("{} instructions of {}\n", architecture.families.len(), architecture.title);
     let expansions = architecture.assembled.iter().flat_map(|assembled| &assembled.expansions);
     let rows: Vec<[String; 2]> =
         expansions.map(|expansion| [expansion.names.join("\n"), expansion.into.clone()]).collect();
@@ -85,5 +84,5 @@ fn of_architecture(architecture: &Architecture) -> String {
         text += &format!("\nNo unit for these; {by} accepts and expands them:\n");
         text += &table::plain(["instruction", "becomes"], &rows, width());
     }
-    text
+    text + &format!("{} instructions of {}\n", architecture.families.len(), architecture.title)
 }

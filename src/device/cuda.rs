@@ -6,18 +6,18 @@
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard};
+use std::thread;
 use std::time::Duration;
 
 use mmaprobe_kernels::cuda::driver::{self, Fault as DriverFault, Gpu, Kernel, Session};
 use mmaprobe_kernels::cuda::layout::Fragment;
 use mmaprobe_kernels::cuda::{Kind, Program};
-use rayon::prelude::*;
 
 use super::{Batch, Device, DeviceError, Fault, Identity, Instruction, Provenance};
 use crate::catalog::{Architecture, Catalog, Family};
 
-/// Groups of problems that one thread packs at a time.
-const GROUPS_PER_TASK: usize = 64;
+/// Bytes below which it is not worth it to start a thread.
+const BYTES_PER_THREAD: usize = 1 << 20;
 
 /// An NVIDIA GPU.
 pub struct Cuda {
@@ -188,19 +188,44 @@ fn problems(fragment: &Fragment, length: usize, first: usize, groups: usize) -> 
     first * group..length.min((first + groups) * group)
 }
 
-/// Packs in parallel: while the GPU computes, packing is what takes time.
+/// Packs on several threads: while the GPU computes, packing is what takes time.
 fn pack(fragment: &Fragment, elements: &[u8], groups: &mut [u8]) {
-    elements
-        .par_chunks(fragment.problem_bytes() * fragment.blocks * GROUPS_PER_TASK)
-        .zip(groups.par_chunks_mut(fragment.bytes() * GROUPS_PER_TASK))
-        .for_each(|(elements, groups)| fragment.pack(elements, groups));
+    let (elements_each, groups_each) = shares(fragment, groups.len());
+    thread::scope(|scope| {
+        let mut pieces = elements.chunks(elements_each).zip(groups.chunks_mut(groups_each));
+        let own = pieces.next();
+        for (elements, groups) in pieces {
+            scope.spawn(|| fragment.pack(elements, groups));
+        }
+        if let Some((elements, groups)) = own {
+            fragment.pack(elements, groups);
+        }
+    });
 }
 
+/// Unpacks on several threads.
 fn unpack(fragment: &Fragment, groups: &[u8], elements: &mut [u8]) {
-    elements
-        .par_chunks_mut(fragment.problem_bytes() * fragment.blocks * GROUPS_PER_TASK)
-        .zip(groups.par_chunks(fragment.bytes() * GROUPS_PER_TASK))
-        .for_each(|(elements, groups)| fragment.unpack(groups, elements));
+    let (elements_each, groups_each) = shares(fragment, groups.len());
+    thread::scope(|scope| {
+        let mut pieces = elements.chunks_mut(elements_each).zip(groups.chunks(groups_each));
+        let own = pieces.next();
+        for (elements, groups) in pieces {
+            scope.spawn(|| fragment.unpack(groups, elements));
+        }
+        if let Some((elements, groups)) = own {
+            fragment.unpack(groups, elements);
+        }
+    });
+}
+
+/// Bytes of elements and of fragments that a thread packs or unpacks, of so many bytes of fragments.
+///
+/// These are threads of their own, not rayon's: whoever waits for rayon's threads takes up other work
+/// meanwhile, which may ask this very GPU, and would wait for itself.
+fn shares(fragment: &Fragment, bytes: usize) -> (usize, usize) {
+    let groups = bytes / fragment.bytes();
+    let each = groups.div_ceil(rayon::current_num_threads()).max(BYTES_PER_THREAD / fragment.bytes()).max(1);
+    (each * fragment.problem_bytes() * fragment.blocks, each * fragment.bytes())
 }
 
 /// Why an instruction is not loaded.
