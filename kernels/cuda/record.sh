@@ -10,6 +10,8 @@
 #   validate   the sheet against the GPU on SETS (1,000,000) fresh random matrix sets an instruction
 #   disputes   the published models and each disputed alternative against the GPU: who is right, and
 #              the smallest input that shows it; OUT/NAME.disputes.txt
+#              (the sheet answers them too, as evidence: zeros by the probe zeros/exponents, floor by
+#              subnormals/floor, fp4-* by precision/pairs, NaN payloads by nans/*)
 #   sanitize   compute-sanitizer over one short characterisation
 #
 # It needs the driver alone: `mmaprobe` is built elsewhere and brought along. NAME is the GPU's. Steps
