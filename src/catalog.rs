@@ -17,6 +17,8 @@ use std::path::Path;
 pub use family::Family;
 pub use file::CatalogError;
 
+use serde::Deserialize;
+
 use crate::sheet::{self, Sheet, SheetError};
 
 /// The architectures that the tool knows.
@@ -40,8 +42,35 @@ pub struct Architecture {
     pub gpus: Vec<Gpu>,
     /// Its instructions.
     pub families: Vec<Family>,
+    /// What the vendor's assembler makes of instructions, if that has been looked at.
+    pub assembled: Option<Assembled>,
     /// The committed sheet, if the architecture is an embedded one.
     report: Option<&'static str>,
+}
+
+/// What an assembler makes of instructions: each of the architecture's is one machine instruction, the
+/// family's [`isa`](Family::isa). Instructions of other architectures that it accepts as well, though
+/// this one has no unit for them, are here.
+///
+/// Found with the script `kernels/cuda/check.sh`, which keeps it true.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Assembled {
+    /// The assembler and its version.
+    pub by: String,
+    /// What becomes a sequence of other instructions.
+    #[serde(default)]
+    pub expansions: Vec<Expansion>,
+}
+
+/// Instructions that an assembler expands.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Expansion {
+    /// The machine instructions that compute, with how many there are of each.
+    pub into: String,
+    /// The instructions.
+    pub names: Vec<String>,
 }
 
 /// A GPU.

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::selftest::Which;
 
@@ -76,6 +76,12 @@ Examples:
     /// Characterize random machines that nobody has seen, and check every claim
     #[command(after_help = SELFTEST_HELP)]
     Selftest(Selftest),
+    /// Print where each element of a matrix is, in registers or memory, while an instruction runs
+    #[command(after_help = "\
+Examples:
+  mmaprobe layout --instruction mma.m16n8k16.f32.f16.f16.f32 --matrix A
+  mmaprobe layout --instruction wgmma.m64n8k16.f32.f16.f16 --matrix D --arch h100")]
+    Layout(Layout),
 }
 
 /// `instructions`.
@@ -95,7 +101,7 @@ pub struct Instructions {
 /// Which device, and how patiently.
 #[derive(Debug, Args)]
 pub struct DeviceArgument {
-    /// cpu, sim:NAME, sheet:FILE, replay:FILE, exec:COMMAND or a GPU's name
+    /// cpu, cuda, cuda:N, a GPU's name, sim:NAME, sheet:FILE, replay:FILE or exec:COMMAND
     #[arg(long, value_name = "D")]
     pub device: String,
     #[command(flatten)]
@@ -106,9 +112,36 @@ pub struct DeviceArgument {
 /// How long an external device may say nothing.
 #[derive(Clone, Copy, Debug, Args)]
 pub struct Timeout {
-    /// Seconds that an external device may say nothing
+    /// Seconds that an external device may say nothing, and that a GPU may compute a part
     #[arg(long, value_name = "S", default_value_t = 60.0, value_parser = seconds)]
     pub device_timeout: f64,
+}
+
+/// `layout`.
+#[derive(Debug, Args)]
+pub struct Layout {
+    /// The instruction, by its name in the catalogue
+    #[arg(long, value_name = "I")]
+    pub instruction: String,
+    /// The matrix; SA and SB are the block scales of A and B
+    #[arg(long, value_name = "MATRIX", ignore_case = true)]
+    pub matrix: Operand,
+    /// The architecture, GPU or ISA target, where several have the instruction
+    #[arg(long, value_name = "A")]
+    pub arch: Option<String>,
+}
+
+/// A matrix of an instruction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[value(rename_all = "UPPER")]
+#[allow(missing_docs)]
+pub enum Operand {
+    A,
+    B,
+    C,
+    D,
+    SA,
+    SB,
 }
 
 /// `characterize`.

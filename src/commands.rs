@@ -4,6 +4,7 @@ mod characterize;
 mod devices;
 mod generate;
 mod instructions;
+mod layout;
 mod open;
 mod selftest;
 mod show;
@@ -128,6 +129,7 @@ pub fn run(cli: Cli) -> Result<Outcome, Failure> {
         Command::Instructions(arguments) => instructions::run(&arguments, &catalog),
         Command::Characterize(arguments) => characterize::run(&arguments, &catalog),
         Command::Selftest(arguments) => selftest::run(&arguments),
+        Command::Layout(arguments) => layout::run(&arguments, &catalog),
         Command::Show(arguments) => show::run(&arguments),
         Command::Generate(arguments) => generate::run(&arguments),
         Command::Simulate(arguments) => simulate::run(&arguments, &catalog),

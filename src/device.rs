@@ -4,6 +4,7 @@
 //! or a typed error.
 
 pub mod cpu;
+pub mod cuda;
 pub mod exec;
 pub mod machine;
 pub mod record;
@@ -306,10 +307,12 @@ pub enum Fault {
     #[error("cannot be started: {0}")]
     Start(String),
     /// The hardware is known, and not there.
-    #[error("{what}: no such GPU is attached (this build has no GPU backend yet). {instead}")]
+    #[error("{what}: {why}. {instead}")]
     NotAttached {
         /// The GPU or architecture.
         what: String,
+        /// What is attached, or why that cannot be told.
+        why: String,
         /// What to do instead.
         instead: String,
     },

@@ -481,7 +481,10 @@ fn usage_errors() {
         (vec![], &["Usage:", "characterize"][..]),
         (vec!["charaterize".into()], &["charaterize", "characterize"]),
         (vec!["characterize".into()], &["--device"]),
-        (characterize("gpu"), &["'gpu'", "cpu, sim:NAME, sheet:FILE, replay:FILE and exec:COMMAND"]),
+        (
+            characterize("gpu"),
+            &["'gpu'", "cpu, cuda[:N], sim:NAME, sheet:FILE, replay:FILE and exec:COMMAND"],
+        ),
         (characterize("CPU"), &["'CPU'"]),
         (characterize(""), &["no device ''"]),
         (characterize("sheet:/no/such"), &["/no/such", "No such file"]),

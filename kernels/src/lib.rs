@@ -5,3 +5,4 @@
 //! questions of its own nor judges answers.
 
 pub mod cpu;
+pub mod cuda;

@@ -1,5 +1,6 @@
 //! An instruction of the catalogue: one type pairing, with m and n where they are free.
 
+use mmaprobe_kernels::cuda::{Kind, Spec};
 use mmaprobe_model::algorithms::Types;
 
 use crate::catalog::arithmetic::Published;
@@ -108,6 +109,14 @@ impl Family {
     pub fn instruction(&self, m: usize, n: usize) -> Instruction {
         let Types { a, b, c, d, k, scale } = self.types;
         Instruction { name: self.name(m, n), m, n, k, a, b, c, d, scale, mode_of: None }
+    }
+
+    /// What the kernels of NVIDIA GPUs have to know about it in that shape; `None` if none of them is for
+    /// it.
+    pub fn cuda_spec(&self, m: usize, n: usize) -> Option<Spec> {
+        let Types { a, b, c, d, k, scale } = self.types;
+        let kind = Kind::named(&self.kernel)?;
+        Some(Spec { kind, m, n, k, a, b, c, d, scale, blocks: self.blocks })
     }
 
     /// Its name in that shape.

@@ -11,6 +11,7 @@
 //!   - {name: E100, target: gfx0000, aliases: [Example E100]}
 //! types: {f32: fp32, fp8: e4m3}    # what the ISA calls formats, where the names differ
 //! disputes: {}                     # see catalog/hopper.yaml
+//! assembled: {by: ptxas 12.9.86, expansions: []}   # optional; see catalog/hopper.yaml
 //! instructions:
 //!   - kernel: mfma                 # what kind of kernel runs it
 //!     name: v_mfma_{d}_{m}x{n}x{k}_{a}_{b}
@@ -37,7 +38,7 @@ use serde::de::{Deserializer, MapAccess, Visitor};
 
 use crate::catalog::arithmetic::{Checked, DisputeText, Disputed, Parameters, Published, Stated};
 use crate::catalog::family::{Family, Range, Tile};
-use crate::catalog::{Architecture, Gpu, name};
+use crate::catalog::{Architecture, Assembled, Gpu, name};
 use crate::device::simulated::check_fit;
 use crate::sheet::ordered::Ordered;
 use crate::sheet::schema::ScaleFacts;
@@ -120,6 +121,8 @@ struct Document {
     #[serde(default)]
     disputes: Ordered<DisputeText>,
     instructions: Vec<Group>,
+    #[serde(default)]
+    assembled: Option<Assembled>,
 }
 
 #[derive(Deserialize)]
@@ -295,7 +298,7 @@ fn expand(document: Document) -> Result<Architecture, Misplaced> {
     if families.is_empty() {
         return Err((vec![At::Key("instructions")], CatalogProblem::Empty("instructions")));
     }
-    let Document { architecture, title, vendor, targets, gpus, .. } = document;
+    let Document { architecture, title, vendor, targets, gpus, assembled, .. } = document;
     let gpus = gpus.into_iter().map(|GpuText { name, target, aliases }| Gpu { name, aliases, target });
     Ok(Architecture {
         name: architecture,
@@ -304,6 +307,7 @@ fn expand(document: Document) -> Result<Architecture, Misplaced> {
         targets,
         gpus: gpus.collect(),
         families,
+        assembled,
         report: None,
     })
 }

@@ -14,7 +14,9 @@ use crate::sheet::{Amendment, Arithmetic, Entry, Sheet, Status};
 /// The sheet that follows from an architecture's catalogue file; `None` if the file does not say what
 /// any instruction computes.
 pub fn sheet(architecture: &Architecture) -> Option<Sheet> {
-    let instructions: Vec<Entry> = architecture.families.iter().filter_map(entry).collect();
+    let assembler = architecture.assembled.as_ref().map(|assembled| assembled.by.as_str());
+    let instructions: Vec<Entry> =
+        architecture.families.iter().filter_map(|family| entry(family, assembler)).collect();
     if instructions.is_empty() {
         return None;
     }
@@ -35,8 +37,9 @@ pub fn sheet(architecture: &Architecture) -> Option<Sheet> {
     })
 }
 
-/// The entry of an instruction, in its smallest shape.
-fn entry(family: &Family) -> Option<Entry> {
+/// The entry of an instruction, in its smallest shape; `assembler` is what was seen to make one machine
+/// instruction of it.
+fn entry(family: &Family, assembler: Option<&str>) -> Option<Entry> {
     let published = family.published.as_ref()?;
     // Reading the catalogue has made these models before.
     let model = published.algorithm.model(&family.types, &Conventions::DEFAULT).ok()?;
@@ -53,10 +56,16 @@ fn entry(family: &Family) -> Option<Entry> {
     if family.pattern.contains('{') {
         notes.push(format!("It comes with {}, and computes the same with each.", family.shapes()));
     }
+    let (m, n) = family.smallest();
+    if let Some(assembler) = assembler {
+        let isa = family.isa(m, n);
+        notes.push(format!(
+            "One instruction of the machine: {assembler} makes {isa} of it, and nothing else."
+        ));
+    }
     if model.nan == NanRule::Unknown {
         notes.push("Which NaN a NaN result is has not been published.".to_string());
     }
-    let (m, n) = family.smallest();
     let instruction = family.instruction(m, n);
     let mut statement = published.algorithm.to_string();
     if family.isa != family.pattern {

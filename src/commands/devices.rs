@@ -1,9 +1,12 @@
 //! `mmaprobe devices`.
 
+use std::time::Duration;
+
 use super::{Failure, Outcome, print, width};
 use crate::catalog::Catalog;
 use crate::device::Device;
 use crate::device::cpu::Cpu;
+use crate::device::cuda::{self, Cuda};
 use crate::table;
 
 pub fn run(catalog: &Catalog) -> Result<Outcome, Failure> {
@@ -18,6 +21,21 @@ pub fn run(catalog: &Catalog) -> Result<Outcome, Failure> {
             absent.clone_from(&identity.absent);
         }
         Err(error) => absent.push(("cpu".to_string(), error.fault.to_string())),
+    }
+    match cuda::attached(catalog) {
+        Ok(gpus) => {
+            for (gpu, _) in gpus {
+                let device = format!("cuda:{}", gpu.ordinal);
+                match Cuda::open(&device, gpu.ordinal, catalog, PATIENCE) {
+                    Ok(cuda) => {
+                        rows.push([device, of_gpu(&cuda)]);
+                        absent.extend(cuda.identity().absent.iter().cloned());
+                    }
+                    Err(error) => absent.push((device, format!("{}: {}", gpu.name, error.fault))),
+                }
+            }
+        }
+        Err(fault) => absent.push(("cuda".to_string(), fault.to_string())),
     }
     for architecture in catalog.architectures().iter().filter(|architecture| architecture.has_sheet()) {
         let gpus: Vec<&str> = architecture.gpus.iter().map(|gpu| gpu.name.as_str()).collect();
@@ -40,6 +58,18 @@ pub fn run(catalog: &Catalog) -> Result<Outcome, Failure> {
     }
     print(&text)?;
     Ok(Outcome::Held)
+}
+
+/// How long a GPU may take for anything; listing runs nothing on it.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A GPU in words: what it is called, its facts, and how many instructions it accepts.
+fn of_gpu(cuda: &Cuda) -> String {
+    let identity = cuda.identity();
+    let facts: Vec<String> =
+        identity.properties.iter().map(|(name, value)| format!("{name} {value}")).collect();
+    let (here, all) = (cuda.instructions().len(), cuda.instructions().len() + identity.absent.len());
+    format!("{} ({}): accepts {here} of {all} instructions", identity.description, facts.join(", "))
 }
 
 /// The first few of a list.

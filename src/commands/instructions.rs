@@ -76,5 +76,13 @@ fn of_architecture(architecture: &Architecture) -> String {
         text.push_str(&textwrap::fill(&note, textwrap::Options::new(width()).subsequent_indent("  ")));
         text.push('\n');
     }
+    let expansions = architecture.assembled.iter().flat_map(|assembled| &assembled.expansions);
+    let rows: Vec<[String; 2]> =
+        expansions.map(|expansion| [expansion.names.join("\n"), expansion.into.clone()]).collect();
+    if !rows.is_empty() {
+        let by = architecture.assembled.as_ref().map_or("", |assembled| &assembled.by);
+        text += &format!("\nNo unit for these; {by} accepts and expands them:\n");
+        text += &table::plain(["instruction", "becomes"], &rows, width());
+    }
     text + &format!("{} instructions of {}\n", architecture.families.len(), architecture.title)
 }

@@ -3,10 +3,13 @@
 use std::path::Path;
 use std::time::Duration;
 
+use mmaprobe_kernels::cuda::driver::Gpu;
+
 use super::Failure;
-use crate::catalog::Catalog;
+use crate::catalog::{Architecture, Catalog};
 use crate::cli::{Record, Timeout};
 use crate::device::cpu::Cpu;
+use crate::device::cuda::{self, Cuda};
 use crate::device::exec::Exec;
 use crate::device::record::Recorder;
 use crate::device::replay::Replay;
@@ -31,23 +34,60 @@ pub fn open(name: &str, timeout: Timeout, catalog: &Catalog) -> Result<Box<dyn D
             }
             Ok(Box::new(replay))
         }
-        None if catalog.find(name).is_some() => Err(not_attached(name, catalog)),
+        None if name == "cuda" => Ok(Box::new(Cuda::open(name, 0, catalog, timeout)?)),
+        Some(("cuda", ordinal)) => {
+            let ordinal = ordinal.parse().map_err(|_| {
+                Failure::Usage(format!(
+                    "'{name}': after cuda: the number of a GPU is expected, counted from 0"
+                ))
+            })?;
+            Ok(Box::new(Cuda::open(name, ordinal, catalog, timeout)?))
+        }
+        None if catalog.find(name).is_some() => gpu(name, catalog, timeout),
         _ => Err(Failure::Usage(format!(
-            "there is no device '{name}'{} (cpu, sim:NAME, sheet:FILE, replay:FILE and exec:COMMAND are always there)",
+            "there is no device '{name}'{} (cpu, cuda[:N], sim:NAME, sheet:FILE, replay:FILE and exec:COMMAND are known)",
             did_you_mean(&catalog.near(name))
         ))),
     }
 }
 
+/// Opens the first attached GPU that a name of the catalogue stands for.
+fn gpu(name: &str, catalog: &Catalog, timeout: Duration) -> Result<Box<dyn Device>, Failure> {
+    let Some(found) = catalog.find(name) else { return Err(not_attached(name, catalog, String::new())) };
+    if !cuda::is_ours(found.architecture) {
+        let why = format!("this build asks no GPU of {}", found.architecture.vendor);
+        return Err(not_attached(name, catalog, why));
+    }
+    let attached = match cuda::attached(catalog) {
+        Ok(attached) => attached,
+        Err(fault) => return Err(not_attached(name, catalog, fault.to_string())),
+    };
+    let is_wanted = |gpu: &Gpu, architecture: Option<&Architecture>| match found.gpu {
+        Some(known) => cuda::is_called(gpu, known),
+        // A target, if the name is one: an architecture can have several.
+        None if name.starts_with("sm_") => name.trim_end_matches('a') == gpu.target(),
+        None => architecture.is_some_and(|architecture| architecture.name == found.architecture.name),
+    };
+    match attached.iter().find(|(gpu, architecture)| is_wanted(gpu, *architecture)) {
+        Some((gpu, _)) => Ok(Box::new(Cuda::open(name, gpu.ordinal, catalog, timeout)?)),
+        None => {
+            let list: Vec<String> =
+                attached.iter().map(|(gpu, _)| format!("cuda:{} is {}", gpu.ordinal, gpu.name)).collect();
+            Err(not_attached(name, catalog, format!("no such GPU is attached; {}", list.join(", "))))
+        }
+    }
+}
+
 /// The catalogue knows the GPU, and there is none.
-fn not_attached(name: &str, catalog: &Catalog) -> Failure {
+fn not_attached(name: &str, catalog: &Catalog, why: String) -> Failure {
     let found = catalog.find(name);
     let what = found.map_or_else(|| name.to_string(), |found| found.describe());
     let instead = match found.is_some_and(|found| found.architecture.has_sheet()) {
         true => format!("--device sim:{name} simulates it"),
         false => "What it computes has not been published, so there is no simulation of it".to_string(),
     };
-    DeviceError { device: name.to_string(), fault: Fault::NotAttached { what, instead } }.into()
+    let why = why.trim_end_matches('.').to_string();
+    DeviceError { device: name.to_string(), fault: Fault::NotAttached { what, why, instead } }.into()
 }
 
 /// Wraps a device in a recorder, if a recording was asked for. `sources` is what was said after

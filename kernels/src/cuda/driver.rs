@@ -1,0 +1,448 @@
+//! NVIDIA's driver: which GPUs there are, and how kernels get onto them.
+//!
+//! The driver is loaded when it is first needed, and everything here works without one as far as it
+//! can: [`gpus`] then says that there is none.
+
+use std::ffi::{CString, c_int, c_void};
+use std::ptr;
+use std::time::Duration;
+
+use cudarc::driver::sys::{self, CUdevice_attribute, CUjit_option, CUresult};
+
+use super::stream::Slot;
+use super::{ENTRY, Program};
+
+/// What the driver, or the lack of one, has against a request.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Fault {
+    /// Its library is not there.
+    #[error(
+        "there is no NVIDIA driver: libcuda.so cannot be loaded. Install the driver of the GPU (CUDA is \
+         not needed), or run where there is one"
+    )]
+    NoDriver,
+    /// The driver sees no GPU.
+    #[error("NVIDIA's driver sees no GPU{0}. Is one attached, and visible (CUDA_VISIBLE_DEVICES)?")]
+    NoGpu(String),
+    /// There are fewer GPUs.
+    #[error("there is no GPU number {ordinal}: the driver sees {count}, counted from 0")]
+    NoSuchGpu {
+        /// The number asked for.
+        ordinal: usize,
+        /// How many there are.
+        count: usize,
+    },
+    /// The driver is older than the PTX version of the kernel.
+    #[error("the driver is too old for {needs}: it supports CUDA {has}. Update NVIDIA's driver")]
+    OldDriver {
+        /// The PTX version in words.
+        needs: String,
+        /// The CUDA version of the driver.
+        has: String,
+    },
+    /// The GPU's architecture does not have the instruction.
+    #[error("the driver's compiler refuses the kernel for this GPU: {0}")]
+    Refused(String),
+    /// GPU or pinned host memory is exhausted.
+    #[error(
+        "out of memory for {0} MiB, on the GPU or pinned on the host. Another program may hold it: \
+         nvidia-smi shows which"
+    )]
+    OutOfMemory(usize),
+    /// A launch faulted; the GPU accepts nothing more from this process.
+    #[error(
+        "the launch faulted ({0}). That is a bug in the kernel or broken hardware, not a property of the \
+         instruction; what was answered before it stands. Start again, and see the kernel's log (dmesg)"
+    )]
+    Launch(String),
+    /// A launch did not end.
+    #[error("the launch did not end within {} s", .0.as_secs_f64())]
+    TimedOut(Duration),
+    /// Anything else.
+    #[error("{call} failed: {code}")]
+    Other {
+        /// The driver's function.
+        call: &'static str,
+        /// Its error code.
+        code: String,
+    },
+}
+
+impl Fault {
+    /// What a result of a driver's function means; `None` for success.
+    pub fn of(call: &'static str, result: CUresult) -> Option<Fault> {
+        let code = format!("{result:?}");
+        Some(match result {
+            CUresult::CUDA_SUCCESS => return None,
+            CUresult::CUDA_ERROR_NO_DEVICE => Fault::NoGpu(String::new()),
+            CUresult::CUDA_ERROR_STUB_LIBRARY
+            | CUresult::CUDA_ERROR_SYSTEM_DRIVER_MISMATCH
+            | CUresult::CUDA_ERROR_SYSTEM_NOT_READY
+            | CUresult::CUDA_ERROR_DEVICE_UNAVAILABLE
+            | CUresult::CUDA_ERROR_COMPAT_NOT_SUPPORTED_ON_DEVICE => Fault::NoGpu(format!(" ({code})")),
+            CUresult::CUDA_ERROR_OUT_OF_MEMORY => Fault::OutOfMemory(0),
+            CUresult::CUDA_ERROR_ILLEGAL_ADDRESS
+            | CUresult::CUDA_ERROR_LAUNCH_TIMEOUT
+            | CUresult::CUDA_ERROR_LAUNCH_FAILED
+            | CUresult::CUDA_ERROR_HARDWARE_STACK_ERROR
+            | CUresult::CUDA_ERROR_ILLEGAL_INSTRUCTION
+            | CUresult::CUDA_ERROR_MISALIGNED_ADDRESS
+            | CUresult::CUDA_ERROR_INVALID_ADDRESS_SPACE
+            | CUresult::CUDA_ERROR_INVALID_PC
+            | CUresult::CUDA_ERROR_ECC_UNCORRECTABLE
+            | CUresult::CUDA_ERROR_NVLINK_UNCORRECTABLE
+            | CUresult::CUDA_ERROR_ASSERT => Fault::Launch(code),
+            _ => Fault::Other { call, code },
+        })
+    }
+
+    /// Whether nothing more can be run after it in this process.
+    pub fn is_final(&self) -> bool {
+        matches!(self, Fault::Launch(_) | Fault::TimedOut(_))
+    }
+}
+
+/// Turns a result of a driver's function into a fault.
+pub(super) fn check(call: &'static str, result: CUresult) -> Result<(), Fault> {
+    Fault::of(call, result).map_or(Ok(()), Err)
+}
+
+/// A GPU that the driver sees.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Gpu {
+    /// Its number.
+    pub ordinal: usize,
+    /// Its marketing name: `NVIDIA H100 80GB HBM3`.
+    pub name: String,
+    /// Its compute capability.
+    pub capability: (u32, u32),
+    /// Its multiprocessors.
+    pub multiprocessors: u32,
+    /// Its memory in bytes.
+    pub memory: usize,
+    /// The version of CUDA that the driver supports: 13000 for 13.0.
+    pub cuda: u32,
+}
+
+impl Gpu {
+    /// The ISA target without suffix: `sm_90`.
+    pub fn target(&self) -> String {
+        format!("sm_{}{}", self.capability.0, self.capability.1)
+    }
+
+    /// The version of CUDA that the driver supports, in words.
+    pub fn cuda_version(&self) -> String {
+        format!("{}.{}", self.cuda / 1000, self.cuda % 1000 / 10)
+    }
+}
+
+/// The driver's release, such as `580.159.04`, if the system tells.
+pub fn release() -> Option<String> {
+    let version = std::fs::read_to_string("/sys/module/nvidia/version").ok();
+    version.map(|text| text.trim().to_string()).or_else(|| {
+        // NVRM version: NVIDIA UNIX x86_64 Kernel Module  580.159.04  …
+        let text = std::fs::read_to_string("/proc/driver/nvidia/version").ok()?;
+        let first = text.lines().next()?;
+        let is_release = |word: &&str| word.contains('.') && word.starts_with(|c: char| c.is_ascii_digit());
+        first.split_whitespace().find(is_release).map(str::to_string)
+    })
+}
+
+/// Loads the driver.
+fn initialise() -> Result<(), Fault> {
+    // SAFETY: loading a library runs its initialisers; NVIDIA's is made for that.
+    if !unsafe { sys::is_culib_present() } {
+        return Err(Fault::NoDriver);
+    }
+    // SAFETY: cuInit comes before everything else and may be called again.
+    check("cuInit", unsafe { sys::cuInit(0) })
+}
+
+/// The GPUs that the driver sees.
+///
+/// # Errors
+/// If there is no driver, or it sees none.
+pub fn gpus() -> Result<Vec<Gpu>, Fault> {
+    initialise()?;
+    let (mut count, mut cuda) = (0, 0);
+    // SAFETY: both write one integer.
+    unsafe {
+        check("cuDeviceGetCount", sys::cuDeviceGetCount(&raw mut count))?;
+        check("cuDriverGetVersion", sys::cuDriverGetVersion(&raw mut cuda))?;
+    }
+    if count == 0 {
+        return Err(Fault::NoGpu(String::new()));
+    }
+    (0..count)
+        .map(|ordinal| {
+            let device = device(ordinal)?;
+            let mut name = [0u8; 256];
+            let mut memory = 0;
+            // SAFETY: the name's buffer is as long as said, and the size is written to one integer.
+            unsafe {
+                let length = name.len() as c_int;
+                check("cuDeviceGetName", sys::cuDeviceGetName(name.as_mut_ptr().cast(), length, device))?;
+                check("cuDeviceTotalMem", sys::cuDeviceTotalMem_v2(&raw mut memory, device))?;
+            }
+            use CUdevice_attribute as Attribute;
+            let major = attribute(device, Attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR)?;
+            let minor = attribute(device, Attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR)?;
+            let multiprocessors = attribute(device, Attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)?;
+            let length = name.iter().position(|&byte| byte == 0).unwrap_or(name.len());
+            Ok(Gpu {
+                ordinal: ordinal as usize,
+                name: String::from_utf8_lossy(&name[..length]).into_owned(),
+                capability: (major, minor),
+                multiprocessors,
+                memory,
+                cuda: cuda as u32,
+            })
+        })
+        .collect()
+}
+
+fn device(ordinal: c_int) -> Result<sys::CUdevice, Fault> {
+    let mut device = 0;
+    // SAFETY: writes one handle.
+    check("cuDeviceGet", unsafe { sys::cuDeviceGet(&raw mut device, ordinal) })?;
+    Ok(device)
+}
+
+fn attribute(device: sys::CUdevice, attribute: CUdevice_attribute) -> Result<u32, Fault> {
+    let mut value = 0;
+    // SAFETY: writes one integer.
+    let result = unsafe { sys::cuDeviceGetAttribute(&raw mut value, attribute, device) };
+    check("cuDeviceGetAttribute", result)?;
+    Ok(value as u32)
+}
+
+/// A GPU in use: its context, and what is needed to keep it busy.
+#[derive(Debug)]
+pub struct Session {
+    gpu: Gpu,
+    device: sys::CUdevice,
+    context: sys::CUcontext,
+    pub(super) slots: Vec<Slot>,
+    /// Set once the GPU accepts nothing more: nothing is freed then, because freeing could wait for
+    /// ever.
+    broken: Option<Fault>,
+}
+
+// SAFETY: the driver's handles may be used from any thread that has made the context current, which
+// every method does first; `&mut self` keeps threads apart.
+unsafe impl Send for Session {}
+
+/// A kernel on a GPU.
+///
+/// It belongs to the [`Session`] that loaded it and lives as long as the process: there are few.
+#[derive(Clone, Copy, Debug)]
+pub struct Kernel {
+    pub(super) function: sys::CUfunction,
+}
+
+// SAFETY: a handle that only a session, on its own context, makes use of.
+unsafe impl Send for Kernel {}
+// SAFETY: likewise.
+unsafe impl Sync for Kernel {}
+
+impl Session {
+    /// Opens the GPU of that number.
+    ///
+    /// # Errors
+    /// If there is no driver or no such GPU, or it cannot be used.
+    pub fn open(ordinal: usize) -> Result<Session, Fault> {
+        let gpus = gpus()?;
+        let count = gpus.len();
+        let Some(gpu) = gpus.into_iter().nth(ordinal) else {
+            return Err(Fault::NoSuchGpu { ordinal, count });
+        };
+        let device = device(ordinal as c_int)?;
+        let mut context = ptr::null_mut();
+        // SAFETY: writes one handle, which is released when the session is dropped.
+        let result = unsafe { sys::cuDevicePrimaryCtxRetain(&raw mut context, device) };
+        check("cuDevicePrimaryCtxRetain", result)?;
+        Ok(Session { gpu, device, context, slots: Vec::new(), broken: None })
+    }
+
+    /// The GPU.
+    pub fn gpu(&self) -> &Gpu {
+        &self.gpu
+    }
+
+    /// Makes the context this thread's, unless the GPU is past use.
+    pub(super) fn enter(&self) -> Result<(), Fault> {
+        if let Some(fault) = &self.broken {
+            return Err(fault.clone());
+        }
+        // SAFETY: the context is retained.
+        check("cuCtxSetCurrent", unsafe { sys::cuCtxSetCurrent(self.context) })
+    }
+
+    /// Remembers a fault after which nothing can be run.
+    pub(super) fn note<T>(&mut self, result: Result<T, Fault>) -> Result<T, Fault> {
+        if let Err(fault) = &result
+            && fault.is_final()
+        {
+            self.broken = Some(fault.clone());
+        }
+        result
+    }
+
+    /// Has the driver's compiler assemble a program.
+    ///
+    /// # Errors
+    /// If it refuses: the driver is too old for the PTX version, or the GPU lacks the instruction.
+    pub fn load(&mut self, program: &Program) -> Result<Kernel, Fault> {
+        self.enter()?;
+        let source = CString::new(program.ptx.as_str()).expect("PTX text has no zero bytes");
+        let mut log = vec![0u8; 4096];
+        let mut options =
+            [CUjit_option::CU_JIT_ERROR_LOG_BUFFER, CUjit_option::CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES];
+        let mut values = [log.as_mut_ptr().cast::<c_void>(), log.len() as *mut c_void];
+        let mut module = ptr::null_mut();
+        // SAFETY: the source ends with a zero byte; there are two options, and the log is as long as
+        // the second says.
+        let result = unsafe {
+            sys::cuModuleLoadDataEx(
+                &raw mut module,
+                source.as_ptr().cast(),
+                options.len() as u32,
+                options.as_mut_ptr(),
+                values.as_mut_ptr(),
+            )
+        };
+        let length = log.iter().position(|&byte| byte == 0).unwrap_or(log.len());
+        let log = String::from_utf8_lossy(&log[..length]).trim().to_string();
+        self.note(compiled(result, &log, program, &self.gpu))?;
+        let name = CString::new(ENTRY).expect("a name without zero bytes");
+        let mut function = ptr::null_mut();
+        // SAFETY: the module is loaded, and stays so.
+        let result = unsafe { sys::cuModuleGetFunction(&raw mut function, module, name.as_ptr()) };
+        check("cuModuleGetFunction", result)?;
+        Ok(Kernel { function })
+    }
+}
+
+/// What the driver's compiler said.
+fn compiled(result: CUresult, log: &str, program: &Program, gpu: &Gpu) -> Result<(), Fault> {
+    match result {
+        CUresult::CUDA_ERROR_UNSUPPORTED_PTX_VERSION => {
+            let version = program.ptx.lines().next().unwrap_or_default().replace(".version", "PTX");
+            Err(Fault::OldDriver { needs: version, has: gpu.cuda_version() })
+        }
+        CUresult::CUDA_ERROR_INVALID_PTX
+        | CUresult::CUDA_ERROR_INVALID_IMAGE
+        | CUresult::CUDA_ERROR_INVALID_SOURCE
+        | CUresult::CUDA_ERROR_NO_BINARY_FOR_GPU
+        | CUresult::CUDA_ERROR_NOT_SUPPORTED
+        | CUresult::CUDA_ERROR_JIT_COMPILER_NOT_FOUND
+        | CUresult::CUDA_ERROR_JIT_COMPILATION_DISABLED => {
+            let first = log.lines().find(|line| !line.trim().is_empty());
+            Err(Fault::Refused(first.map_or_else(|| format!("{result:?}"), |line| line.trim().to_string())))
+        }
+        _ => check("cuModuleLoadDataEx", result),
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        if self.enter().is_err() {
+            // Waiting for a GPU that does not answer helps nobody; the system cleans up after the
+            // process.
+            self.slots.drain(..).for_each(std::mem::forget);
+            return;
+        }
+        self.slots.clear();
+        // SAFETY: the context was retained once, and nothing of it is used any more.
+        let _ = unsafe { sys::cuDevicePrimaryCtxRelease_v2(self.device) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cuda::{Kind, Spec};
+    use mmaprobe_model::format::{FP16, FP32};
+
+    fn program() -> Program {
+        let spec = Spec {
+            kind: Kind::Mma,
+            m: 16,
+            n: 8,
+            k: 16,
+            a: FP16,
+            b: FP16,
+            c: FP32,
+            d: FP32,
+            scale: None,
+            blocks: 1,
+        };
+        Program::new(&spec, "sm_80").unwrap()
+    }
+
+    fn gpu() -> Gpu {
+        Gpu {
+            ordinal: 0,
+            name: "NVIDIA A100".to_string(),
+            capability: (8, 0),
+            multiprocessors: 108,
+            memory: 80 << 30,
+            cuda: 12040,
+        }
+    }
+
+    #[test]
+    fn errors_of_the_driver_are_translated() {
+        use CUresult as R;
+        let of = |result| Fault::of("cuSomething", result);
+        assert_eq!(of(R::CUDA_SUCCESS), None);
+        assert_eq!(of(R::CUDA_ERROR_NO_DEVICE), Some(Fault::NoGpu(String::new())));
+        assert!(
+            matches!(of(R::CUDA_ERROR_SYSTEM_DRIVER_MISMATCH), Some(Fault::NoGpu(why)) if why.contains("MISMATCH"))
+        );
+        assert_eq!(of(R::CUDA_ERROR_OUT_OF_MEMORY), Some(Fault::OutOfMemory(0)));
+        for fault in
+            [R::CUDA_ERROR_ILLEGAL_ADDRESS, R::CUDA_ERROR_LAUNCH_FAILED, R::CUDA_ERROR_ILLEGAL_INSTRUCTION]
+        {
+            let fault = of(fault).unwrap();
+            assert!(matches!(fault, Fault::Launch(_)) && fault.is_final(), "{fault}");
+        }
+        let other = of(R::CUDA_ERROR_INVALID_VALUE).unwrap();
+        assert_eq!(other.to_string(), "cuSomething failed: CUDA_ERROR_INVALID_VALUE");
+        assert!(!other.is_final());
+        assert!(Fault::TimedOut(Duration::from_secs(1)).is_final());
+    }
+
+    #[test]
+    fn refusals_of_the_compiler_are_told_apart() {
+        let of = |result, log| compiled(result, log, &program(), &gpu());
+        assert_eq!(of(CUresult::CUDA_SUCCESS, ""), Ok(()));
+        let old = of(CUresult::CUDA_ERROR_UNSUPPORTED_PTX_VERSION, "").unwrap_err();
+        assert_eq!(old, Fault::OldDriver { needs: "PTX 7.0".to_string(), has: "12.4".to_string() });
+        let log =
+            "\nptxas application ptx input, line 9; error   : Feature 'wgmma' not supported on sm_80\n…";
+        let refused = of(CUresult::CUDA_ERROR_INVALID_PTX, log).unwrap_err();
+        assert!(
+            matches!(&refused, Fault::Refused(line) if line.ends_with("not supported on sm_80")),
+            "{refused}"
+        );
+        let silent = of(CUresult::CUDA_ERROR_NO_BINARY_FOR_GPU, "").unwrap_err();
+        assert_eq!(silent, Fault::Refused("CUDA_ERROR_NO_BINARY_FOR_GPU".to_string()));
+    }
+
+    #[test]
+    fn without_a_driver_that_is_said() {
+        match gpus() {
+            Err(fault @ Fault::NoDriver) => {
+                assert!(fault.to_string().contains("there is no NVIDIA driver"));
+                assert_eq!(Session::open(0).unwrap_err(), Fault::NoDriver);
+            }
+            other => eprintln!("NOT RUN: there is a driver here: {other:?}"),
+        }
+    }
+
+    #[test]
+    fn names_of_a_gpu() {
+        assert_eq!((gpu().target().as_str(), gpu().cuda_version().as_str()), ("sm_80", "12.4"));
+    }
+}
