@@ -3,7 +3,7 @@
 //! # The distribution
 //! Three machines of four are *plausible*: one design, with zero to three odd features (a quarter has
 //! none, a third has one). The design is drawn as hardware is made: a format pairing of real
-//! instructions; K mostly a power of two and mostly 4 to 16; one of a dozen [shapes](trees) of sums
+//! instructions; K mostly a power of two and mostly 4 to 16; one of a dozen shapes of sums
 //! with products in order (half of the machines), reversed, strided, interleaved or shuffled; adders
 //! all exact or all aligned, with one width F near the precision of d; and one final rounding (half
 //! RNE, a third RZ, else RD, RU or RNA).
@@ -11,7 +11,7 @@
 //! node, has its own rule, drawn from all there are, with F anywhere from 0 to 64, and three to eight
 //! odd features come on top.
 //!
-//! The odd features are those of [`twist`](twists): sticky bits, widths and roundings that differ
+//! The odd features are those of `generate/twists.rs`: sticky bits, widths and roundings that differ
 //! between summands, floors, limited carries, products that round, overflow or flush, narrower
 //! intermediate formats, unusual roundings, flushes at each place and with either sign, signs of zero,
 //! NaNs that are handed on, and some more.
