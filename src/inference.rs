@@ -181,8 +181,10 @@ pub fn characterize_with(
         let starts = || {
             let start = |skeleton: &Skeleton, s| (s, structure::start(evidence.signature(), skeleton, s));
             let flat = Structure::candidates(&order.skeleton).into_iter().map(|s| start(&order.skeleton, s));
+            let aligned = structure::aligned_starts(evidence.signature(), &order.skeleton, &cuts);
+            let aligned = aligned.into_iter().map(|model| (Structure::Plain, model));
             let inside = nested.iter().flat_map(|tree| Structure::NESTED.map(|s| start(tree, s)));
-            flat.chain(inside).collect()
+            flat.chain(inside).chain(aligned).collect()
         };
         let candidates = look(evidence, fitted.take(), &starts, &mut rivals);
         if candidates[0].contradicted > 0
@@ -382,7 +384,7 @@ fn look(
 }
 
 /// Structures that the wide search starts from.
-const SEARCHED: usize = 6;
+const SEARCHED: usize = 8;
 
 /// The model that the fewest answers contradict, best none: found by the wide search where a quick look
 /// was not enough.

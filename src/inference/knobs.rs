@@ -665,7 +665,12 @@ fn nan_words(rule: &NanRule, d: &Format) -> String {
 pub fn turn_alignments(model: &Model, closely: bool) -> Vec<Turned> {
     let mut turned = Vec::new();
     for (rule, own) in model.tree.rules.iter().enumerate() {
-        let Added::Fused(fused) = &own.added else { continue };
+        // An exact sum is like an aligned one of any width.
+        let wide = Fused::uniform(MOST_FRACTION_BITS, Rounding::TowardZero);
+        let (fused, was_exact) = match &own.added {
+            Added::Fused(fused) => (fused, false),
+            Added::Exact => (&wide, true),
+        };
         let (first, rest) = (fused.alignment[0], *fused.alignment_of(1));
         let mut push = |alignment: Vec<Alignment>, exponents, zeros, choice: String| {
             let mut other = model.clone();
@@ -684,11 +689,14 @@ pub fn turn_alignments(model: &Model, closely: bool) -> Vec<Turned> {
                         format!("{which}F = {fraction_bits}, {rounding}, exponents {exponent_words}")
                     };
                     push(vec![changed(first)], exponents, fused.zeros, words(""));
-                    if Shape::of(model, rule).arity >= 2 {
+                    if !was_exact && Shape::of(model, rule).arity >= 2 {
                         push(vec![changed(first), rest], exponents, fused.zeros, words("the first: "));
                         push(vec![first, changed(rest)], exponents, fused.zeros, words("the others: "));
                     }
                 }
+            }
+            if was_exact {
+                continue;
             }
             for difference in -2i32..=2 {
                 for rounding in std::iter::once(None).chain(Rounding::EVERY.map(Some)) {

@@ -128,6 +128,28 @@ const INNER: RuleId = 1;
 /// The rule of groups inside a sum inside a sum.
 const GROUP: RuleId = 2;
 
+/// Models to start from in which each sum of the skeleton is aligned, with these numbers of fraction
+/// bits, in the ways that hardware aligns: what is lost there looks like a result with fewer bits to a
+/// search that starts from exact sums.
+pub fn aligned_starts(signature: &Signature, skeleton: &Skeleton, cuts: &[i32]) -> Vec<Model> {
+    let exact = start(signature, skeleton, Structure::Plain);
+    let roundings =
+        [Rounding::TowardZero, Rounding::Down, Rounding::NearestTiesToEven, Rounding::AwayFromZero];
+    cuts.iter()
+        .flat_map(|&cut| roundings.map(|rounding| (cut.clamp(0, 64) as u32, rounding)))
+        .map(|(fraction_bits, rounding)| {
+            let mut model = exact.clone();
+            for rule in &mut model.tree.rules {
+                rule.added = Added::Fused(Fused::uniform(fraction_bits, rounding));
+                if let Normalised::To(round) = &mut rule.normalised {
+                    round.rounding = Rounding::TowardZero;
+                }
+            }
+            model
+        })
+        .collect()
+}
+
 /// A model to start from: the structure, with rules that are guesses.
 pub fn start(signature: &Signature, skeleton: &Skeleton, structure: Structure) -> Model {
     let mut builder = Builder { nodes: Vec::new(), structure, signature, has_inner: false };
