@@ -8,7 +8,7 @@ use crate::compiled::Problems;
 use crate::compiled::lanes::{Float, Int, Job, Lanes};
 use crate::compiled::place::{Layout, Places};
 
-/// Runs a plan on problems; gives the places of the elements that are left to the general executor.
+/// Runs a plan on problems; gives the places of the elements that are left to the scalar executor.
 pub struct FloatJob<'j> {
     pub plan: &'j FloatPlan,
     pub problems: &'j Problems<'j>,
