@@ -454,27 +454,10 @@ impl Generator {
         exponents: &Exponents,
         fractions: Fractions,
     ) {
-        for (array, rows, encoder, of_a) in
-            [(&mut out.a, self.m, &self.a, true), (&mut out.b, self.n, &self.b, false)]
-        {
-            for _ in 0..rows {
-                array.extend(self.columns.iter().map(|column| {
-                    let (exponent, fixed) = if of_a {
-                        (column.a, column.fractions.map(|pair| pair.0))
-                    } else {
-                        (column.b, column.fractions.map(|pair| pair.1))
-                    };
-                    // One draw for all: formats have at most 52 fraction bits, at the top.
-                    let random = dice.bits();
-                    let jitter = ((random >> 1 & 0xff) as i32 * (exponents.spread + 1)) >> 8;
-                    let fraction = match fixed {
-                        Some(fraction) => fraction,
-                        None => fraction_from(random, fractions, encoder),
-                    };
-                    encoder.number(random & 1 == 1, exponent + jitter, fraction)
-                }));
-            }
-        }
+        let of_a = |column: &Column| (column.a, column.fractions.map(|pair| pair.0));
+        let of_b = |column: &Column| (column.b, column.fractions.map(|pair| pair.1));
+        fill_rows(dice, &mut out.a, self.m, &self.a, self.columns.iter().map(of_a), exponents, fractions);
+        fill_rows(dice, &mut out.b, self.n, &self.b, self.columns.iter().map(of_b), exponents, fractions);
         let Some((scale, blocks)) = &self.scale else { return };
         for (array, rows, exponent) in
             [(&mut out.sa, self.m, exponents.sa), (&mut out.sb, self.n, exponents.sb)]
@@ -557,20 +540,45 @@ impl Generator {
     }
 }
 
+/// Draws the rows of a factor, whose columns have exponents, and fractions where these are not random.
+fn fill_rows<R: Rng + ?Sized>(
+    dice: &mut Dice<R>,
+    array: &mut Vec<u64>,
+    rows: usize,
+    encoder: &Encoder,
+    columns: impl Iterator<Item = (i32, Option<u64>)> + Clone,
+    exponents: &Exponents,
+    fractions: Fractions,
+) {
+    let encoder = *encoder;
+    let range = exponents.spread + 1;
+    for _ in 0..rows {
+        array.extend(columns.clone().map(|(exponent, fixed)| {
+            // One draw for all: formats have at most 52 fraction bits, at the top.
+            let random = dice.bits();
+            let jitter = ((random >> 1 & 0xff) as i32 * range) >> 8;
+            let fraction = fixed.unwrap_or(fraction_from(random, fractions, &encoder));
+            encoder.number(random & 1 == 1, exponent + jitter, fraction)
+        }));
+    }
+}
+
 /// A fraction, aligned at the top of the word; of few bits, it leaves the lowest nine of `random` alone.
 #[inline]
 fn fraction_from(random: u64, fractions: Fractions, encoder: &Encoder) -> u64 {
     let width = encoder.format.fraction_bits.max(1);
     match fractions {
         Fractions::Random => random,
+        // Without branches, which nobody could foresee.
         Fractions::Few => {
+            let kind = random >> 61;
             let mut word = Word(random >> 9);
-            match random >> 61 {
-                0..4 => 0,
-                // All ones, or all but a few of the lowest.
-                7 => u64::MAX << (64 - width) << word.below(3).saturating_sub(1),
-                bits => (4..=bits).fold(0, |fraction, _| fraction | bit(1 + word.below(width) as i32)),
-            }
+            let first = word.below(width);
+            // All ones, or all but a few of the lowest.
+            let ones = u64::MAX << (64 - width) << Word(random >> 9).below(3).saturating_sub(1);
+            let few = [4, 5, 6].into_iter().zip([first, word.below(width), word.below(width)]);
+            let few = few.fold(0, |few, (least, position)| few | u64::from(kind >= least) << (63 - position));
+            if kind == 7 { ones } else { few }
         }
     }
 }
