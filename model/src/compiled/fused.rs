@@ -47,6 +47,8 @@ pub(super) struct FusedPlan {
     extra_shift: i32,
     /// How many aligned products can be added in 32 bits.
     in_32_bits: usize,
+    /// Whether all products and c can, in every step.
+    narrow: bool,
     zero_sums_counted: bool,
     /// Products of 2^this or more are infinite.
     overflows_at: Option<i32>,
@@ -146,9 +148,12 @@ impl FusedPlan {
         if widest + carries + 2 > 62 || in_32_bits == 0 || extra_shift > 31 {
             return None;
         }
+        let c = 2i64.checked_shl(chain.c_grid.fraction_bits as u32).unwrap_or(i64::MAX);
+        let most = chain.steps.iter().map(|step| step.all.end - step.all.first).max()? as i64;
+        let narrow = chain.late.is_none() && most * ((largest >> extra_shift) + 1) < i64::from(i32::MAX) - c;
         let readers = (a.shifted(shift_a), b.shifted(shift_b).halved());
         let plan = FusedPlan::of_chain(model, chain, zeros, nan, readers)?;
-        Some(FusedPlan { extra_shift, in_32_bits, overflows_at, ..plan })
+        Some(FusedPlan { extra_shift, in_32_bits, narrow, overflows_at, ..plan })
     }
 
     /// A plan for exact sums that are scaled, then added.
@@ -213,6 +218,7 @@ impl FusedPlan {
             c_grid: chain.c_grid,
             extra_shift: 0,
             in_32_bits: usize::MAX,
+            narrow: false,
             zero_sums_counted: zeros != ZeroTerms::Ignored,
             overflows_at: None,
             negative_zeros_stay: chain.last.zero.negative_zeros_stay,

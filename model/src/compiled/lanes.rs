@@ -104,12 +104,33 @@ pub(super) trait Lanes: Copy {
     /// The first N elements, of eight bytes each.
     fn load_wide_bytes(self, from: &[u8]) -> Self::D;
     fn store_bytes(self, vector: Self::W, to: &mut [u8]);
+    /// N elements of four bytes, of which each is `stride` elements after the one before.
+    #[inline(always)]
+    fn gather(self, from: &[u8], stride: usize) -> Self::W {
+        let mut lanes = [0; 16];
+        for (lane, element) in lanes[..Self::N].iter_mut().enumerate() {
+            let bytes = from[4 * lane * stride..].first_chunk().expect("as many elements as lanes");
+            *element = i32::from_le_bytes(*bytes);
+        }
+        self.load(&lanes)
+    }
+    /// Writes elements to where [`gather`](Lanes::gather) reads them.
+    #[inline(always)]
+    fn scatter(self, vector: Self::W, to: &mut [u8], stride: usize) {
+        let mut lanes = [0; 16];
+        self.store(vector, &mut lanes);
+        for (lane, element) in lanes[..Self::N].iter().enumerate() {
+            to[4 * lane * stride..][..4].copy_from_slice(&element.to_le_bytes());
+        }
+    }
     fn store_wide_bytes(self, vector: Self::D, to: &mut [u8]);
     fn widen(self, vector: Self::W) -> Self::D;
     /// The low halves.
     fn narrow(self, vector: Self::D) -> Self::W;
     /// Zeros above the leading one; 64 where there is none.
     fn leading_zeros(self, vector: Self::D) -> Self::D;
+    /// Zeros above the leading one; 32 where there is none.
+    fn leading_zeros_narrow(self, vector: Self::W) -> Self::W;
     /// The product of signed numbers of 16 bits in the low halves. One of the vectors has zeros above
     /// them.
     fn mul16(self, x: Self::W, y: Self::W) -> Self::W;
@@ -175,6 +196,14 @@ impl Level {
             #[cfg(not(all(feature = "simd", target_arch = "x86_64")))]
             Level::Avx2 | Level::Avx512 => false,
         }
+    }
+
+    /// The level for D of this shape: narrower vectors, where half of the wide ones would be empty.
+    pub(super) fn for_shape(self, m: usize, n: usize) -> Level {
+        let half_empty = |size: usize| (size + 15) % 16 < 8;
+        // Very small ones are gathered into full vectors.
+        let narrower = (4..=24).contains(&m.max(n)) && half_empty(m) && half_empty(n);
+        if self == Level::Avx512 && narrower && Level::Avx2.is_available() { Level::Avx2 } else { self }
     }
 
     /// The best that this machine has.

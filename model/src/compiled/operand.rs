@@ -154,6 +154,19 @@ impl Reader {
         ((bits as u32) >> self.ignored) as i32 & self.special_mask == self.special_value
     }
 
+    /// Which elements of a vector are NaN, which infinite, and which have a sign.
+    #[inline(always)]
+    pub fn specials<L: Lanes>(&self, lanes: L, bits: L::W) -> SpecialLanes<L::W> {
+        let x = bits.srl(lanes.splat(self.ignored as i32));
+        let special = x.and(lanes.splat(self.special_mask)).eq(lanes.splat(self.special_value));
+        let infinite = match self.has_infinity {
+            true => special.and(x.and(lanes.splat(self.fraction_mask)).eq(lanes.splat(0))),
+            false => lanes.splat(0),
+        };
+        let negative = x.sll(lanes.splat(self.sign_shift as i32)).negative();
+        SpecialLanes { nan: special.xor(infinite), infinite, negative }
+    }
+
     /// What an element is.
     pub fn class(&self, bits: i32) -> Class {
         let x = ((bits as u32) >> self.ignored) as i32;
@@ -173,6 +186,14 @@ impl Reader {
         let kind = if significand == 0 { Kind::Zero } else { Kind::Number { significand, lsb } };
         Class { negative, kind }
     }
+}
+
+/// See [`Reader::specials`]: −1 for yes, 0 for no, in each lane.
+#[derive(Clone, Copy)]
+pub(super) struct SpecialLanes<W> {
+    pub nan: W,
+    pub infinite: W,
+    pub negative: W,
 }
 
 /// How a vector of accumulators is taken apart: an IEEE format of at most 32 bits.
@@ -408,6 +429,7 @@ fn gather<const BYTES: usize>(
     order: &[usize],
     n: usize,
 ) {
+    let in_order = order.iter().copied().eq(0..order.len());
     // What is left from another problem is overwritten, all of it.
     out.resize(rows.len() * order.len(), 0);
     for (group, rows) in out.chunks_exact_mut(n * order.len()).zip(rows.chunks_exact(n)) {
@@ -417,8 +439,15 @@ fn gather<const BYTES: usize>(
                 continue;
             };
             let row = &array[first * BYTES..][..order.len() * BYTES];
-            for (element_, &k) in group.iter_mut().skip(lane).step_by(n).zip(order) {
-                *element_ = element::<BYTES>(row, k);
+            let slots = group.chunks_exact_mut(n);
+            if in_order {
+                for (slot, bytes) in slots.zip(row.as_chunks::<BYTES>().0) {
+                    slot[lane] = element::<BYTES>(bytes, 0);
+                }
+            } else {
+                for (slot, &k) in slots.zip(order) {
+                    slot[lane] = element::<BYTES>(row, k);
+                }
             }
         }
     }
@@ -428,6 +457,12 @@ fn gather<const BYTES: usize>(
 fn gather_rows<const BYTES: usize>(out: &mut Vec<i32>, array: &[u8], rows: usize, order: &[usize]) {
     let k = order.len();
     out.resize(rows * k, 0);
+    if order.iter().copied().eq(0..k) {
+        for (out, bytes) in out.iter_mut().zip(array.as_chunks::<BYTES>().0) {
+            *out = element::<BYTES>(bytes, 0);
+        }
+        return;
+    }
     for (out, row) in out.chunks_exact_mut(k).zip(array.chunks_exact(k * BYTES)) {
         for (out, &k) in out.iter_mut().zip(order) {
             *out = element::<BYTES>(row, k);

@@ -1,5 +1,7 @@
 //! Where a vector's outputs stand in C and D.
 
+use super::lanes::Lanes;
+
 /// What the lanes of a vector are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Layout {
@@ -39,31 +41,44 @@ pub(super) struct Places {
 impl Places {
     /// Reads elements of 2 or 4 bytes.
     #[inline(always)]
-    pub fn gather(&self, bytes: usize, from: &[u8], to: &mut [i32; 16]) {
+    pub fn gather<L: Lanes>(&self, lanes: L, bytes: usize, from: &[u8]) -> L::W {
         let from = &from[self.first * bytes..];
+        if bytes == 4 && self.count == L::N {
+            return if self.stride == 1 { lanes.load_bytes(from) } else { lanes.gather(from, self.stride) };
+        }
+        let mut buffer = [0i32; 16];
         if bytes == 4 {
             let lanes = from.chunks_exact(4).step_by(self.stride).take(self.count);
-            for (to, from) in to.iter_mut().zip(lanes) {
+            for (to, from) in buffer.iter_mut().zip(lanes) {
                 *to = i32::from_le_bytes([from[0], from[1], from[2], from[3]]);
             }
         } else {
             let lanes = from.chunks_exact(2).step_by(self.stride).take(self.count);
-            for (to, from) in to.iter_mut().zip(lanes) {
+            for (to, from) in buffer.iter_mut().zip(lanes) {
                 *to = u16::from_le_bytes([from[0], from[1]]).into();
             }
         }
+        lanes.load(&buffer)
     }
 
     /// Writes elements of 2 or 4 bytes.
     #[inline(always)]
-    pub fn scatter(&self, bytes: usize, from: &[i32; 16], to: &mut [u8]) {
+    pub fn scatter<L: Lanes>(&self, lanes: L, bytes: usize, vector: L::W, to: &mut [u8]) {
         let to = &mut to[self.first * bytes..];
+        if bytes == 4 && self.count == L::N {
+            return match self.stride {
+                1 => lanes.store_bytes(vector, to),
+                stride => lanes.scatter(vector, to, stride),
+            };
+        }
+        let mut buffer = [0i32; 16];
+        lanes.store(vector, &mut buffer);
         if bytes == 4 {
-            for (to, from) in to.chunks_exact_mut(4).step_by(self.stride).zip(&from[..self.count]) {
+            for (to, from) in to.chunks_exact_mut(4).step_by(self.stride).zip(&buffer[..self.count]) {
                 to.copy_from_slice(&from.to_le_bytes());
             }
         } else {
-            for (to, from) in to.chunks_exact_mut(2).step_by(self.stride).zip(&from[..self.count]) {
+            for (to, from) in to.chunks_exact_mut(2).step_by(self.stride).zip(&buffer[..self.count]) {
                 to.copy_from_slice(&(*from as u16).to_le_bytes());
             }
         }

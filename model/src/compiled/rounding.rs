@@ -17,6 +17,88 @@ pub(super) struct Rounder {
     zero: ZeroSigns,
 }
 
+/// A vector of fixed-point sums: of 64 bits each, or of 32.
+pub(super) trait Sum<L: Lanes>: Int {
+    const BITS: i64;
+    /// The low bits of a number in each lane.
+    fn splat(lanes: L, value: i64) -> Self;
+    fn leading_zeros(self, lanes: L) -> Self;
+    fn widen(lanes: L, words: L::W) -> Self;
+    fn narrow(self, lanes: L) -> L::W;
+}
+
+/// Sums of 64 bits.
+#[derive(Clone, Copy)]
+pub(super) struct Wide<V>(pub V);
+
+/// Sums of 32 bits.
+#[derive(Clone, Copy)]
+pub(super) struct Narrow<V>(pub V);
+
+macro_rules! sum {
+    ($sum:ident, $vector:ident, $bits:literal, |$lanes:ident, $value:ident| $splat:expr, $leading_zeros:ident,
+     |$lanes_:ident, $words:ident| $widen:expr, |$lanes__:ident, $vector_:ident| $narrow:expr) => {
+        impl<V: Int> Int for $sum<V> {
+            sum!(@binary $sum: add, sub, and, or, xor, eq, gt, srl, sll, sra, truncated, max, min);
+            #[inline(always)]
+            fn negative(self) -> Self {
+                $sum(self.0.negative())
+            }
+            #[inline(always)]
+            fn abs(self) -> Self {
+                $sum(self.0.abs())
+            }
+        }
+        impl<L: Lanes> Sum<L> for $sum<L::$vector> {
+            const BITS: i64 = $bits;
+            #[inline(always)]
+            fn splat($lanes: L, $value: i64) -> Self {
+                $sum($splat)
+            }
+            #[inline(always)]
+            fn leading_zeros(self, lanes: L) -> Self {
+                $sum(lanes.$leading_zeros(self.0))
+            }
+            #[inline(always)]
+            fn widen($lanes_: L, $words: L::W) -> Self {
+                $sum($widen)
+            }
+            #[inline(always)]
+            fn narrow(self, $lanes__: L) -> L::W {
+                let $vector_ = self.0;
+                $narrow
+            }
+        }
+    };
+    (@binary $sum:ident: $($name:ident),*) => {
+        $(
+            #[inline(always)]
+            fn $name(self, other: Self) -> Self {
+                $sum(self.0.$name(other.0))
+            }
+        )*
+    };
+}
+
+sum!(
+    Wide,
+    D,
+    64,
+    |lanes, value| lanes.splat_wide(value),
+    leading_zeros,
+    |lanes, words| lanes.widen(words),
+    |lanes, vector| lanes.narrow(vector)
+);
+sum!(
+    Narrow,
+    W,
+    32,
+    |lanes, value| lanes.splat(value as i32),
+    leading_zeros_narrow,
+    |_lanes, words| words,
+    |_lanes, vector| vector
+);
+
 /// A vector of results.
 #[derive(Clone, Copy)]
 pub(super) struct Rounded<W> {
@@ -43,27 +125,32 @@ impl Rounder {
 
     /// Rounds sums of units 2^`unit`. A sum of zero gets the sign that cancellation gives.
     #[inline(always)]
-    pub fn round<L: Lanes>(&self, lanes: L, sum: L::D, unit: L::D) -> Rounded<L::W> {
-        let (zero, one) = (lanes.splat_wide(0), lanes.splat_wide(1));
+    pub fn round<L: Lanes, V: Sum<L>>(&self, lanes: L, sum: V, unit: V) -> Rounded<L::W> {
+        let splat = |value| V::splat(lanes, value);
+        let (zero, one) = (splat(0), splat(1));
         let format = &self.format;
         let fraction_bits = i64::from(self.fraction_bits);
         let dropped = format.fraction_bits - self.fraction_bits;
         let negative = sum.negative();
         let magnitude = sum.abs();
-        let normal_shift = lanes.splat_wide(63 - fraction_bits).sub(lanes.leading_zeros(magnitude));
-        let subnormal_shift = lanes.splat_wide(i64::from(format.min_exponent()) - fraction_bits).sub(unit);
+        let normal_shift = splat(V::BITS - 1 - fraction_bits).sub(magnitude.leading_zeros(lanes));
+        let subnormal_shift = splat(i64::from(format.min_exponent()) - fraction_bits).sub(unit);
         let shift = normal_shift.max(subnormal_shift);
         // The exponent field less one: the hidden bit adds it.
-        let field = shift.add(unit).add(lanes.splat_wide(fraction_bits + i64::from(format.bias) - 1));
+        let field = shift.add(unit).add(splat(fraction_bits + i64::from(format.bias) - 1));
+        // Where it is larger than that the number is too large, and the field might not fit.
+        let largest_field = (1 << format.exponent_bits) - 3;
+        let too_large = field.gt(splat(largest_field));
+        let field = field.min(splat(largest_field));
         // Beyond that nothing changes.
-        let shift = shift.min(lanes.splat_wide(65));
+        let shift = shift.min(splat(V::BITS + 1));
         // Only one of the counts is in range, or both are zero.
         let kept = magnitude.srl(shift).or(magnitude.sll(zero.sub(shift)));
         let kept = match self.rounding {
             Rounding::TowardZero => kept,
             mode => {
                 let half = magnitude.srl(shift.sub(one)).and(one);
-                let rest = magnitude.sll(lanes.splat_wide(65).sub(shift)).eq(zero).add(one);
+                let rest = magnitude.sll(splat(V::BITS + 1).sub(shift)).eq(zero).add(one);
                 let odd = kept.and(one);
                 let minus = negative.and(one);
                 let plus = one.sub(minus);
@@ -83,23 +170,21 @@ impl Rounder {
                 kept.add(increment)
             }
         };
-        let magnitude_bits = field
-            .sll(lanes.splat_wide(format.fraction_bits.into()))
-            .add(kept.sll(lanes.splat_wide(dropped.into())));
+        let magnitude_bits =
+            field.sll(splat(format.fraction_bits.into())).add(kept.sll(splat(dropped.into())));
         let infinity = ((1i64 << format.exponent_bits) - 1) << format.fraction_bits;
-        let overflows = magnitude_bits.gt(lanes.splat_wide(infinity - 1));
-        let sign_bit = lanes.splat_wide(1 << (format.bits() - 1));
+        let overflows = too_large.or(magnitude_bits.gt(splat(infinity - 1)));
+        let sign_bit = splat(1 << (format.bits() - 1));
         let mut sign = negative.and(sign_bit);
-        let underflows = kept.eq(zero);
         if !self.zero.underflow_keeps_sign {
-            sign = L::D::select(underflows, zero, sign);
+            sign = V::select(kept.eq(zero), zero, sign);
         }
         let [plus, minus] = self.overflow;
-        let beyond = L::D::select(negative, lanes.splat_wide(minus as i64), lanes.splat_wide(plus as i64));
-        let bits = L::D::select(overflows, beyond, magnitude_bits.or(sign));
+        let beyond = V::select(negative, splat(minus as i64), splat(plus as i64));
+        let bits = V::select(overflows, beyond, magnitude_bits.or(sign));
         let is_zero = sum.eq(zero);
         let cancelled = if self.zero.cancellation_is_negative { sign_bit } else { zero };
-        let bits = L::D::select(is_zero, cancelled, bits);
-        Rounded { bits: lanes.narrow(bits), zero: lanes.narrow(is_zero) }
+        let bits = V::select(is_zero, cancelled, bits);
+        Rounded { bits: bits.narrow(lanes), zero: is_zero.narrow(lanes) }
     }
 }

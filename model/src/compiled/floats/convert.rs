@@ -1,5 +1,6 @@
 //! Operands as numbers in fp32 or fp64.
 
+use crate::compiled::lanes::{Float, Int, Lanes};
 use crate::format::{FP32, FP64, Specials};
 use crate::tree::{InputInfinities, InputSubnormals, Operand};
 
@@ -85,5 +86,63 @@ impl Converter {
         let subnormal = self.flushed && bits & 0x7ff0_0000_0000_0000 == 0;
         let sign = if self.flushed_sign_kept || bits << 1 == 0 { bits & i64::MIN } else { 0 };
         if subnormal { sign } else { bits }
+    }
+
+    /// What [`single`](Converter::single) does, in lanes.
+    #[inline(always)]
+    pub fn singles<L: Lanes>(&self, lanes: L, bits: L::W) -> L::W {
+        const SIGN: i32 = i32::MIN;
+        let splat = |value| lanes.splat(value);
+        let zero = splat(0);
+        let fraction_bits = self.fraction_bits as i32;
+        let x = bits.srl(splat(self.ignored as i32));
+        if self.same_exponents {
+            let bits = x.sll(splat(23 - fraction_bits));
+            let magnitude = bits.and(splat(!SIGN));
+            let sign = bits.and(splat(SIGN));
+            let sign =
+                if self.flushed_sign_kept { sign } else { L::W::select(magnitude.eq(zero), sign, zero) };
+            let subnormal = splat(1 << 23).gt(magnitude);
+            return if self.flushed { L::W::select(subnormal, sign, bits) } else { bits };
+        }
+        let fields = self.exponent_bits as i32 + fraction_bits;
+        let magnitude = x.and(splat((1 << fields) - 1));
+        let mut sign = x.sll(splat(31 - fields)).and(splat(SIGN));
+        let shifted = magnitude.sll(splat(23 - fraction_bits));
+        let rebias = 127 - self.bias;
+        let normal = shifted.add(splat(rebias << 23));
+        let subnormal = splat(1 << fraction_bits).gt(magnitude);
+        // With a hidden bit that it does not have, and then without.
+        let smallest = (rebias + 1) << 23;
+        let with_bit = lanes.floats(shifted.add(splat(smallest)));
+        let small = lanes.float_bits(with_bit.add(lanes.floats(splat(smallest | SIGN))));
+        let small = if self.flushed { zero } else { small };
+        if self.flushed && !self.flushed_sign_kept {
+            sign = L::W::select(subnormal.and(zero.eq(magnitude).eq(zero)), zero, sign);
+        }
+        let number = L::W::select(subnormal, small, normal);
+        let nan = splat(0x7fc0_0000);
+        let number = match self.specials {
+            Specials::Ieee => {
+                let infinity = splat(((1 << self.exponent_bits) - 1) << fraction_bits);
+                let number = L::W::select(magnitude.eq(infinity), splat(0x7f80_0000), number);
+                L::W::select(magnitude.gt(infinity), nan, number)
+            }
+            Specials::AllOnesNan => L::W::select(magnitude.eq(splat((1 << fields) - 1)), nan, number),
+            Specials::NegativeZeroNan => L::W::select(magnitude.eq(zero).and(sign.negative()), nan, number),
+            Specials::FiniteOnly | Specials::PowersOfTwo => number,
+        };
+        number.or(sign)
+    }
+
+    /// What [`double`](Converter::double) does, in lanes.
+    #[inline(always)]
+    pub fn doubles<L: Lanes>(&self, lanes: L, bits: L::D) -> L::D {
+        let magnitude = bits.and(lanes.splat_wide(i64::MAX));
+        let zero = lanes.splat_wide(0);
+        let sign = bits.and(lanes.splat_wide(i64::MIN));
+        let sign = if self.flushed_sign_kept { sign } else { L::D::select(magnitude.eq(zero), sign, zero) };
+        let subnormal = lanes.splat_wide(1 << 52).gt(magnitude);
+        if self.flushed { L::D::select(subnormal, sign, bits) } else { bits }
     }
 }

@@ -26,6 +26,9 @@ trait Precision<L: Lanes>: Copy {
     const NORMAL: i64;
 
     fn convert(converter: &Converter, array: &[u8], index: usize) -> Self::Element;
+    /// Elements as the operand's bit patterns.
+    fn read_all(bytes: usize, array: &[u8], out: &mut Vec<Self::Element>);
+    fn converted(lanes: L, converter: &Converter, bits: Self::Bits) -> Self::Bits;
     fn read(array: &[u8], index: usize) -> Self::Element;
     fn write(element: Self::Element, array: &mut [u8], index: usize);
     fn load(lanes: L, from: &[Self::Element]) -> Self::Bits;
@@ -49,6 +52,7 @@ struct Double;
 macro_rules! precision {
     ($precision:ident: $element:ty, $bits:ident, $number:ident, $bytes:literal, $normal:literal, $float:ty,
      $load:ident, $store:ident, $load_bytes:ident, $store_bytes:ident, $splat:ident, $to:ident, $from:ident, |$lanes:ident, $mask:ident| $any:expr,
+     $converted:ident,
      |$converter:ident, $array:ident, $index:ident| $convert:expr) => {
         impl<L: Lanes> Precision<L> for $precision {
             type Element = $element;
@@ -60,6 +64,27 @@ macro_rules! precision {
             #[inline(always)]
             fn convert($converter: &Converter, $array: &[u8], $index: usize) -> $element {
                 $convert
+            }
+            #[inline(always)]
+            fn read_all(bytes: usize, array: &[u8], out: &mut Vec<$element>) {
+                out.resize(array.len() / bytes, 0);
+                match bytes {
+                    1 => out.iter_mut().zip(array).for_each(|(to, &from)| *to = from.into()),
+                    2 => {
+                        for (to, from) in out.iter_mut().zip(array.as_chunks().0) {
+                            *to = u16::from_le_bytes(*from).into();
+                        }
+                    }
+                    _ => {
+                        for (to, from) in out.iter_mut().zip(array.as_chunks().0) {
+                            *to = <$element>::from_le_bytes(*from);
+                        }
+                    }
+                }
+            }
+            #[inline(always)]
+            fn converted(lanes: L, converter: &Converter, bits: L::$bits) -> L::$bits {
+                converter.$converted(lanes, bits)
             }
             #[inline(always)]
             fn read(array: &[u8], index: usize) -> $element {
@@ -115,7 +140,7 @@ macro_rules! precision {
 }
 
 precision!(Single: i32, W, F, 4, 0x0080_0000, f32, load, store, load_bytes, store_bytes, splat, floats, float_bits,
-|lanes, mask| lanes.any(mask),
+|lanes, mask| lanes.any(mask), singles,
 |converter, array, index| converter.single(match converter.bytes {
     1 => i32::from(array[index]),
     2 => i32::from(u16::from_le_bytes([array[2 * index], array[2 * index + 1]])),
@@ -123,7 +148,7 @@ precision!(Single: i32, W, F, 4, 0x0080_0000, f32, load, store, load_bytes, stor
 }));
 precision!(Double: i64, D, G, 8, 0x0010_0000_0000_0000, f64, load_wide, store_wide,
     load_wide_bytes, store_wide_bytes, splat_wide, doubles,
-    double_bits, |lanes, mask| lanes.any(lanes.narrow(mask)),
+    double_bits, |lanes, mask| lanes.any(lanes.narrow(mask)), doubles,
     |converter, array, index| converter.double(<Double as Precision<L>>::read(array, index)));
 
 impl Job for FloatJob<'_> {
@@ -153,6 +178,7 @@ fn run<L: Lanes, P: Precision<L>>(
     let k = plan.order.len();
     let mut general = Vec::new();
     let (mut x, mut y, mut converted) = (Vec::new(), Vec::new(), Vec::new());
+    let in_order = plan.order.iter().copied().eq(0..k);
     let layout = Layout::new(m, n, L::N);
     if layout == Layout::Pairs {
         let total = problems.count * m * n;
@@ -185,17 +211,24 @@ fn run<L: Lanes, P: Precision<L>>(
         let a = &problems.a[problem * m * k * plan.a.bytes..][..m * k * plan.a.bytes];
         let b = &problems.b[problem * n * k * plan.b.bytes..][..n * k * plan.b.bytes];
         let (x_array, y_array) = if by_rows { (a, b) } else { (b, a) };
-        convert::<L, P>(x_converter, x_array, &mut converted);
+        convert::<L, P>(lanes, x_converter, x_array, &mut converted);
         for (row, factors) in converted.chunks_exact(k).enumerate() {
             let lanes_of_group = &mut x[row / L::N * L::N * k..][..L::N * k];
-            for (slot, &index) in lanes_of_group.chunks_exact_mut(L::N).zip(&plan.order) {
-                slot[row % L::N] = factors[index];
+            let slots = lanes_of_group.chunks_exact_mut(L::N);
+            if in_order {
+                slots.zip(factors).for_each(|(slot, &factor)| slot[row % L::N] = factor);
+            } else {
+                slots.zip(&plan.order).for_each(|(slot, &index)| slot[row % L::N] = factors[index]);
             }
         }
-        convert::<L, P>(y_converter, y_array, &mut converted);
-        for (factors, converted) in y.chunks_exact_mut(k).zip(converted.chunks_exact(k)) {
-            for (factor, &index) in factors.iter_mut().zip(&plan.order) {
-                *factor = converted[index];
+        if in_order {
+            convert::<L, P>(lanes, y_converter, y_array, &mut y);
+        } else {
+            convert::<L, P>(lanes, y_converter, y_array, &mut converted);
+            for (factors, converted) in y.chunks_exact_mut(k).zip(converted.chunks_exact(k)) {
+                for (factor, &index) in factors.iter_mut().zip(&plan.order) {
+                    *factor = converted[index];
+                }
             }
         }
         for (group, x) in x.chunks_exact(L::N * k).enumerate() {
@@ -233,18 +266,26 @@ fn run<L: Lanes, P: Precision<L>>(
 
 /// Converts a matrix.
 #[inline(always)]
-fn convert<L: Lanes, P: Precision<L>>(converter: &Converter, array: &[u8], out: &mut Vec<P::Element>) {
-    let converter = *converter;
-    out.resize(array.len() / converter.bytes, P::Element::default());
+fn convert<L: Lanes, P: Precision<L>>(
+    lanes: L,
+    converter: &Converter,
+    array: &[u8],
+    out: &mut Vec<P::Element>,
+) {
+    P::read_all(converter.bytes, array, out);
     if converter.is_plain {
-        for (index, element) in out.iter_mut().enumerate() {
-            *element = P::read(array, index);
-        }
-    } else {
-        for (index, element) in out.iter_mut().enumerate() {
-            *element = P::convert(&converter, array, index);
-        }
+        return;
     }
+    let mut vectors = out.chunks_exact_mut(L::N);
+    for vector in &mut vectors {
+        P::store(lanes, P::converted(lanes, converter, P::load(lanes, vector)), vector);
+    }
+    let rest = vectors.into_remainder();
+    let mut buffer = [P::Element::default(); 16];
+    buffer[..rest.len()].copy_from_slice(rest);
+    let converted = P::converted(lanes, converter, P::load(lanes, &buffer));
+    P::store(lanes, converted, &mut buffer);
+    rest.copy_from_slice(&buffer[..rest.len()]);
 }
 
 /// Computes R vectors of outputs. `PAIRS` says that both factors are in lanes.
@@ -266,25 +307,19 @@ fn outputs<L: Lanes, P: Precision<L>, const PAIRS: bool, const R: usize>(
     let mut buffer = [P::Element::default(); 16];
     for row in 0..R {
         let Places { first, stride, count } = places[row];
-        let bits = if stride == 1 && count == L::N && plan.c.is_plain {
+        let bits = if stride == 1 && count == L::N {
             P::load_bytes(lanes, &c[first * P::BYTES..])
         } else {
             for (lane, element) in buffer.iter_mut().enumerate().take(count) {
-                *element = P::convert(&plan.c, c, first + lane * stride);
+                *element = P::read(c, first + lane * stride);
             }
             P::load(lanes, &buffer)
         };
+        let bits = if plan.c.is_plain { bits } else { P::converted(lanes, &plan.c, bits) };
         initial[row] = P::number(lanes, bits);
     }
-    let mut sums = initial;
-    if plan.is_chain {
-        for slot in 0..k {
-            let x = P::number(lanes, P::load(lanes, &x[slot * L::N..]));
-            for (row, sum) in sums.iter_mut().enumerate() {
-                let y = P::number(lanes, factor::<L, P, PAIRS>(lanes, y, row * k + slot));
-                *sum = x.mul_add(y, *sum);
-            }
-        }
+    let sums = if plan.is_chain {
+        chain::<L, P, PAIRS, R>(lanes, (x, y), k, initial)
     } else {
         let mut stack = [[zero; R]; MAX_DEPTH];
         let (mut depth, mut slot) = (0, 0);
@@ -318,8 +353,8 @@ fn outputs<L: Lanes, P: Precision<L>, const PAIRS: bool, const R: usize>(
                 }
             }
         }
-        sums = stack[0];
-    }
+        stack[0]
+    };
     let magnitude = P::constant(lanes, i64::MAX >> (64 - 8 * P::BYTES));
     let infinity = P::constant(lanes, infinity::<L, P>());
     for row in 0..R {
@@ -341,6 +376,43 @@ fn outputs<L: Lanes, P: Precision<L>, const PAIRS: bool, const R: usize>(
             }
         }
     }
+}
+
+/// Multiply-adds, in order of the slots.
+#[inline(always)]
+fn chain<L: Lanes, P: Precision<L>, const PAIRS: bool, const R: usize>(
+    lanes: L,
+    (x, y): (&[P::Element], &[P::Element]),
+    k: usize,
+    mut sums: [P::Number; R],
+) -> [P::Number; R] {
+    let xs = x[..k * L::N].chunks_exact(L::N);
+    if PAIRS {
+        for (x, y) in xs.zip(y.chunks_exact(L::N)) {
+            let (x, y) = (P::number(lanes, P::load(lanes, x)), P::number(lanes, P::load(lanes, y)));
+            sums[0] = x.mul_add(y, sums[0]);
+        }
+        return sums;
+    }
+    // Named, they stay in registers. (Where R is 1 all four are the first, which is computed alone.)
+    let row = |row: usize| &y[row % R * k..][..k];
+    let [mut s0, mut s1, mut s2, mut s3] = [0, 1, 2, 3].map(|row| sums[row % R]);
+    let rows = row(0).iter().zip(row(1)).zip(row(2).iter().zip(row(3)));
+    for (x, ((y0, y1), (y2, y3))) in xs.zip(rows) {
+        let x = P::number(lanes, P::load(lanes, x));
+        let factor = |y: &P::Element| P::number(lanes, P::splat(lanes, *y));
+        s0 = x.mul_add(factor(y0), s0);
+        if R > 1 {
+            s1 = x.mul_add(factor(y1), s1);
+            s2 = x.mul_add(factor(y2), s2);
+            s3 = x.mul_add(factor(y3), s3);
+        }
+    }
+    sums[0] = s0;
+    if R > 1 {
+        (sums[1], sums[2], sums[3]) = (s1, s2, s3);
+    }
+    sums
 }
 
 /// The bits of infinity.

@@ -9,7 +9,7 @@ use crate::compiled::Problems;
 use crate::compiled::lanes::{Int, Job, Lanes};
 use crate::compiled::operand::{NOWHERE, Panel, Reader};
 use crate::compiled::place::{Layout, Places};
-use crate::compiled::rounding::Rounded;
+use crate::compiled::rounding::{Narrow, Rounded, Sum, Wide};
 use crate::format::FP16;
 
 /// Runs a plan on problems; gives the places of the elements that are left to the scalar executor.
@@ -24,7 +24,7 @@ pub struct FusedJob<'j> {
 pub(super) struct Side<'s> {
     pub reader: &'s Reader,
     pub bits: &'s [i32],
-    significands: &'s [i32],
+    pub significands: &'s [i32],
     exponents: &'s [i32],
     pub scales: &'s [i32],
     scale_significands: &'s [i32],
@@ -59,13 +59,13 @@ impl<'s> Side<'s> {
 
     /// A vector from an array of this side.
     #[inline(always)]
-    fn vector<L: Lanes, const IN_LANES: bool>(lanes: L, part: &[i32]) -> L::W {
+    pub fn vector<L: Lanes, const IN_LANES: bool>(lanes: L, part: &[i32]) -> L::W {
         if IN_LANES { lanes.load(part) } else { lanes.splat(part[0]) }
     }
 
     /// The elements of a run.
     #[inline(always)]
-    fn run<const IN_LANES: bool>(
+    pub fn run<const IN_LANES: bool>(
         array: &'s [i32],
         run: Run,
         width: usize,
@@ -161,7 +161,7 @@ impl Job for FusedJob<'_> {
 
 /// A vector of c, or of earlier sums.
 struct Accumulator<L: Lanes> {
-    significand: L::D,
+    significand: L::W,
     exponent: L::W,
     fraction_bits: i32,
 }
@@ -183,8 +183,7 @@ fn output<L: Lanes, const PAIRS: bool>(
     general: &mut Vec<usize>,
 ) {
     let mut buffer = [0i32; 16];
-    places.gather(plan.c.format.bytes, c, &mut buffer);
-    let mut sum = lanes.load(&buffer);
+    let mut sum = places.gather(lanes, plan.c.format.bytes, c);
     let special =
         Side::vector::<L, true>(lanes, sides.0.special).or(Side::vector::<L, PAIRS>(lanes, sides.1.special));
     // Lanes whose NaN the scalar executor has to find.
@@ -195,7 +194,7 @@ fn output<L: Lanes, const PAIRS: bool>(
         let unpacked = unpacker.unpack(lanes, c);
         let mut flagged = special.or(unpacked.special);
         let accumulator = Accumulator {
-            significand: lanes.widen(unpacked.significand),
+            significand: unpacked.significand,
             exponent: unpacked.exponent,
             fraction_bits: unpacker.format.fraction_bits as i32,
         };
@@ -204,7 +203,8 @@ fn output<L: Lanes, const PAIRS: bool>(
                 (grouped_sum::<L, PAIRS>(lanes, plan, sides, step, &accumulator), lanes.splat(NOWHERE))
             }
             Some(late) => late_sum::<L, PAIRS>(lanes, plan, late, sides, step, &accumulator),
-            None => flat_sum::<L, PAIRS>(lanes, plan, sides, step, &accumulator),
+            None if plan.narrow => flat_sum::<L, Narrow<L::W>, PAIRS>(lanes, plan, sides, step, &accumulator),
+            None => flat_sum::<L, Wide<L::D>, PAIRS>(lanes, plan, sides, step, &accumulator),
         };
         sum = rounded.bits;
         if let Some(exponent) = plan.overflows_at {
@@ -213,7 +213,18 @@ fn output<L: Lanes, const PAIRS: bool>(
         if plan.negative_zeros_stay || plan.cancellation_is_negative {
             flagged = flagged.or(rounded.zero);
         }
-        if lanes.any(flagged) {
+        if lanes.any(flagged) && plan.specials_decide() {
+            let found = plan.specials::<L, PAIRS>(lanes, index, step, sides, c);
+            let infinity = lanes
+                .splat(plan.infinity(false))
+                .or(found.negative.and(lanes.splat(plan.infinity(false) ^ plan.infinity(true))));
+            sum = L::W::select(found.infinite, infinity, sum);
+            sum = L::W::select(found.nan, lanes.splat(plan.nan as i32), sum);
+            if !plan.nan_is_known {
+                lanes.store(found.nan, &mut buffer);
+                unknown |= (0..places.count).fold(0, |all, lane| all | u32::from(buffer[lane] != 0) << lane);
+            }
+        } else if lanes.any(flagged) {
             let (mut flags, mut cs) = ([0i32; 16], [0i32; 16]);
             lanes.store(flagged, &mut flags);
             lanes.store(c, &mut cs);
@@ -237,12 +248,10 @@ fn output<L: Lanes, const PAIRS: bool>(
             sum = lanes.load(&buffer);
         }
     }
-    lanes.store(sum, &mut buffer);
-    places.scatter(plan.d_format.bytes, &buffer, d);
-    for lane in 0..places.count {
-        if unknown >> lane & 1 == 1 {
-            general.push(places.first + lane * places.stride);
-        }
+    places.scatter(lanes, plan.d_format.bytes, sum, d);
+    if unknown != 0 {
+        let lanes = (0..places.count).filter(|lane| unknown >> lane & 1 == 1);
+        general.extend(lanes.map(|lane| places.first + lane * places.stride));
     }
 }
 
@@ -278,30 +287,30 @@ fn scale<L: Lanes, const PAIRS: bool>(lanes: L, (x, y): (Side, Side), run: Run) 
 
 /// The products of a dot product, aligned to `largest` and added, in units of 2^(largest − F).
 #[inline(always)]
-fn aligned_sum<L: Lanes, const PAIRS: bool>(
+fn aligned_sum<L: Lanes, V: Sum<L>, const PAIRS: bool>(
     lanes: L,
     plan: &FusedPlan,
     sides: (Side, Side),
     dot: &[Run],
     largest: L::W,
-) -> L::D {
+) -> V {
     if plan.dot.truncates {
-        aligned::<L, PAIRS, true>(lanes, plan, sides, dot, largest)
+        aligned::<L, V, PAIRS, true>(lanes, plan, sides, dot, largest)
     } else {
-        aligned::<L, PAIRS, false>(lanes, plan, sides, dot, largest)
+        aligned::<L, V, PAIRS, false>(lanes, plan, sides, dot, largest)
     }
 }
 
 #[inline(always)]
-fn aligned<L: Lanes, const PAIRS: bool, const TRUNCATES: bool>(
+fn aligned<L: Lanes, V: Sum<L>, const PAIRS: bool, const TRUNCATES: bool>(
     lanes: L,
     plan: &FusedPlan,
     sides: (Side, Side),
     dot: &[Run],
     largest: L::W,
-) -> L::D {
+) -> V {
     let (x, y) = sides;
-    let mut total = lanes.splat_wide(0);
+    let mut total = V::splat(lanes, 0);
     let largest = largest.add(lanes.splat(plan.extra_shift));
     for &run in dot {
         let mut from = largest;
@@ -322,7 +331,7 @@ fn aligned<L: Lanes, const PAIRS: bool, const TRUNCATES: bool>(
                 let distance = from.sub(lanes.load(ex)).sub(Side::vector::<L, PAIRS>(lanes, ey));
                 sum = sum.add(if TRUNCATES { product.truncated(distance) } else { product.sra(distance) });
             }
-            total = total.add(lanes.widen(sum));
+            total = total.add(V::widen(lanes, sum));
         }
     }
     total
@@ -330,21 +339,27 @@ fn aligned<L: Lanes, const PAIRS: bool, const TRUNCATES: bool>(
 
 /// A number with so many fraction bits, aligned from a distance.
 #[inline(always)]
-fn align<L: Lanes>(lanes: L, number: L::D, fraction_bits: i32, grid: &Grid, distance: L::W) -> (L::D, L::D) {
+fn align<L: Lanes, V: Sum<L>>(
+    lanes: L,
+    number: V,
+    fraction_bits: i32,
+    grid: &Grid,
+    distance: L::W,
+) -> (V, V) {
     let up = grid.fraction_bits - fraction_bits;
-    let number = number.sll(lanes.splat_wide(up.max(0).into()));
-    (number, lanes.widen(distance.add(lanes.splat((-up).max(0)))))
+    let number = number.sll(V::splat(lanes, up.max(0).into()));
+    (number, V::widen(lanes, distance.add(lanes.splat((-up).max(0)))))
 }
 
 /// Shifts what has been aligned.
 #[inline(always)]
-fn cut<L: Lanes>((number, distance): (L::D, L::D), grid: &Grid) -> L::D {
+fn cut<V: Int>((number, distance): (V, V), grid: &Grid) -> V {
     if grid.truncates { number.truncated(distance) } else { number.sra(distance) }
 }
 
 /// c is one of the summands.
 #[inline(always)]
-fn flat_sum<L: Lanes, const PAIRS: bool>(
+fn flat_sum<L: Lanes, V: Sum<L>, const PAIRS: bool>(
     lanes: L,
     plan: &FusedPlan,
     sides: (Side, Side),
@@ -354,10 +369,11 @@ fn flat_sum<L: Lanes, const PAIRS: bool>(
     let dot = &step.dots[0][..];
     let products = largest::<L, PAIRS>(lanes, plan, sides, dot);
     let largest = products.max(c.exponent).max(lanes.splat(plan.dot.floor));
-    let sum = aligned_sum::<L, PAIRS>(lanes, plan, sides, dot, largest);
+    let sum = aligned_sum::<L, V, PAIRS>(lanes, plan, sides, dot, largest);
     let grid = &plan.c_grid;
-    let c = cut::<L>(align(lanes, c.significand, c.fraction_bits, grid, largest.sub(c.exponent)), grid);
-    let unit = lanes.widen(largest.sub(lanes.splat(plan.dot.fraction_bits)));
+    let significand = V::widen(lanes, c.significand);
+    let c = cut(align(lanes, significand, c.fraction_bits, grid, largest.sub(c.exponent)), grid);
+    let unit = V::widen(lanes, largest.sub(lanes.splat(plan.dot.fraction_bits)));
     (plan.d.round(lanes, sum.add(c), unit), products)
 }
 
@@ -383,16 +399,16 @@ fn grouped_sum<L: Lanes, const PAIRS: bool>(
     }
     let grid = &plan.dot;
     let distance = largest.sub(c.exponent);
-    let mut total =
-        cut::<L>(align(lanes, c.significand, c.fraction_bits, &plan.c_grid, distance), &plan.c_grid);
+    let c_significand = Wide(lanes.widen(c.significand));
+    let mut total = cut(align(lanes, c_significand, c.fraction_bits, &plan.c_grid, distance), &plan.c_grid);
     for group in &step.dots {
         let run = group[0];
         let exponent = scale::<L, PAIRS>(lanes, sides, run);
         let sum = exact_sum::<L, PAIRS>(lanes, (x, y), run);
         let distance = largest.sub(exponent);
-        total = total.add(cut::<L>(align(lanes, lanes.widen(sum), fraction_bits, grid, distance), grid));
+        total = total.add(cut(align(lanes, Wide(lanes.widen(sum)), fraction_bits, grid, distance), grid));
     }
-    let unit = lanes.widen(largest.sub(lanes.splat(grid.fraction_bits)));
+    let unit = Wide(lanes.widen(largest.sub(lanes.splat(grid.fraction_bits))));
     plan.d.round(lanes, total, unit)
 }
 
@@ -417,20 +433,20 @@ fn dot_product<L: Lanes, const PAIRS: bool>(
     plan: &FusedPlan,
     sides: (Side, Side),
     dot: &[Run],
-) -> (L::D, L::W, L::W) {
+) -> (Wide<L::D>, L::W, L::W) {
     let products = largest::<L, PAIRS>(lanes, plan, sides, dot);
     let largest = products.max(lanes.splat(plan.dot.floor));
-    let sum = aligned_sum::<L, PAIRS>(lanes, plan, sides, dot, largest);
+    let sum = aligned_sum::<L, Wide<L::D>, PAIRS>(lanes, plan, sides, dot, largest);
     (sum, counted(lanes, plan, sum, largest), products)
 }
 
 /// The exponent of a dot product, or none where it is a zero that does not count.
 #[inline(always)]
-fn counted<L: Lanes>(lanes: L, plan: &FusedPlan, sum: L::D, exponent: L::W) -> L::W {
+fn counted<L: Lanes>(lanes: L, plan: &FusedPlan, sum: Wide<L::D>, exponent: L::W) -> L::W {
     if plan.zero_sums_counted {
         return exponent;
     }
-    let is_zero = lanes.narrow(sum.eq(lanes.splat_wide(0)));
+    let is_zero = lanes.narrow(sum.0.eq(lanes.splat_wide(0)));
     L::W::select(is_zero, lanes.splat(NOWHERE), exponent)
 }
 
@@ -456,26 +472,27 @@ fn late_sum<L: Lanes, const PAIRS: bool>(
             products = products.max(products_of_dot);
         }
         let largest = exponent.max(lanes.splat(join.floor));
-        sum = lanes.splat_wide(0);
+        sum = Wide(lanes.splat_wide(0));
         for &(part, exponent) in &parts[..step.dots.len()] {
-            sum = sum.add(cut::<L>(align(lanes, part, fraction_bits, join, largest.sub(exponent)), join));
+            sum = sum.add(cut(align(lanes, part, fraction_bits, join, largest.sub(exponent)), join));
         }
         fraction_bits = join.fraction_bits;
         exponent = counted(lanes, plan, sum, largest);
     }
     let largest = exponent.max(c.exponent).max(lanes.splat(late.dot.floor));
     let finest = late.dot.fraction_bits.max(plan.c_grid.fraction_bits);
-    let dot = cut::<L>(align(lanes, sum, fraction_bits, &late.dot, largest.sub(exponent)), &late.dot);
+    let dot = cut(align(lanes, sum, fraction_bits, &late.dot, largest.sub(exponent)), &late.dot);
     let distance = largest.sub(c.exponent);
-    let aligned = align(lanes, c.significand, c.fraction_bits, &plan.c_grid, distance);
-    let mut c = cut::<L>(aligned, &plan.c_grid);
+    let significand = Wide(lanes.widen(c.significand));
+    let aligned = align(lanes, significand, c.fraction_bits, &plan.c_grid, distance);
+    let mut c = cut(aligned, &plan.c_grid);
     if let Some(far) = late.far {
-        let is_far = lanes.widen(distance.gt(lanes.splat(far)));
-        c = L::D::select(is_far, aligned.0.truncated(aligned.1), c);
+        let is_far = Wide(lanes.widen(distance.gt(lanes.splat(far))));
+        c = Wide::select(is_far, aligned.0.truncated(aligned.1), c);
     }
     let total = dot
-        .sll(lanes.splat_wide((finest - late.dot.fraction_bits).into()))
-        .add(c.sll(lanes.splat_wide((finest - plan.c_grid.fraction_bits).into())));
-    let unit = lanes.widen(largest.sub(lanes.splat(finest)));
+        .sll(Wide(lanes.splat_wide((finest - late.dot.fraction_bits).into())))
+        .add(c.sll(Wide(lanes.splat_wide((finest - plan.c_grid.fraction_bits).into()))));
+    let unit = Wide(lanes.widen(largest.sub(lanes.splat(finest))));
     (plan.d.round(lanes, total, unit), products)
 }

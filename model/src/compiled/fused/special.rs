@@ -1,4 +1,5 @@
-//! Infinities, NaNs and the signs of zeros, one output at a time.
+//! Infinities, NaNs and the signs of zeros: all lanes at once where operands alone decide, else one output
+//! at a time.
 //!
 //! The rules are those of the general executor. A step's inner sums need not be told apart: none is
 //! normalised, all have the same rules, and what one hands on (an infinity, a NaN, the sign of a zero) is
@@ -6,7 +7,8 @@
 
 use super::kernel::Side;
 use super::{FusedPlan, Step};
-use crate::compiled::operand::{Class, Kind, NAN_SCALE};
+use crate::compiled::lanes::{Int, Lanes};
+use crate::compiled::operand::{Class, Kind, NAN_SCALE, Reader, SpecialLanes};
 use crate::format::Decoded;
 
 /// What a step's result is.
@@ -27,6 +29,62 @@ impl FusedPlan {
     /// The pattern of infinity.
     pub(super) fn infinity(&self, negative: bool) -> i32 {
         self.d_format.pack(Decoded::Infinite { negative }) as i32
+    }
+
+    /// Whether only infinite operands and NaNs make a result that the kernel does not find: no product
+    /// overflows, and a zero is +0.
+    #[inline(always)]
+    pub(super) fn specials_decide(&self) -> bool {
+        self.overflows_at.is_none() && !self.negative_zeros_stay && !self.cancellation_is_negative
+    }
+
+    /// What infinite operands and NaNs make of the results of a step, in all lanes.
+    #[inline(always)]
+    pub(super) fn specials<L: Lanes, const PAIRS: bool>(
+        &self,
+        lanes: L,
+        index: usize,
+        step: &Step,
+        (x, y): (Side, Side),
+        c: L::W,
+    ) -> SpecialLanes<L::W> {
+        let zero = lanes.splat(0);
+        let c = self.reader_of_c(index).specials(lanes, c);
+        let mut nan = c.nan;
+        // By sign.
+        let mut infinite = [c.infinite.and(c.negative.eq(zero)), c.infinite.and(c.negative)];
+        if self.scale.is_some() {
+            for run in step.dots.iter().flatten() {
+                let is_nan = |scales: L::W| scales.eq(lanes.splat(NAN_SCALE));
+                let width = if PAIRS { L::N } else { 1 };
+                nan = nan.or(is_nan(lanes.load(&x.scales[run.block * L::N..])));
+                nan = nan.or(is_nan(Side::vector::<L, PAIRS>(lanes, &y.scales[run.block * width..])));
+            }
+        }
+        let xs = Side::run::<true>(x.bits, step.all, L::N);
+        let ys = Side::run::<PAIRS>(y.bits, step.all, L::N);
+        let x_significands = Side::run::<true>(x.significands, step.all, L::N);
+        let y_significands = Side::run::<PAIRS>(y.significands, step.all, L::N);
+        for ((a, b), (p, q)) in xs.zip(ys).zip(x_significands.zip(y_significands)) {
+            let a = x.reader.specials(lanes, lanes.load(a));
+            let b = y.reader.specials(lanes, Side::vector::<L, PAIRS>(lanes, b));
+            // Those of infinities and NaNs are zero, too.
+            let no_number = |side: SpecialLanes<L::W>| side.nan.or(side.infinite);
+            let a_zero = lanes.load(p).eq(zero).and(no_number(a).eq(zero));
+            let b_zero = Side::vector::<L, PAIRS>(lanes, q).eq(zero).and(no_number(b).eq(zero));
+            let no_product = a.infinite.and(b_zero).or(b.infinite.and(a_zero));
+            nan = nan.or(a.nan).or(b.nan).or(no_product);
+            let product = a.infinite.or(b.infinite);
+            let negative = a.negative.xor(b.negative);
+            infinite =
+                [infinite[0].or(product.and(negative.eq(zero))), infinite[1].or(product.and(negative))];
+        }
+        nan = nan.or(infinite[0].and(infinite[1]));
+        SpecialLanes { nan, infinite: infinite[0].or(infinite[1]), negative: infinite[1] }
+    }
+
+    fn reader_of_c(&self, index: usize) -> &Reader {
+        if index == 0 { &self.c_reader } else { &self.sum_reader }
     }
 
     /// The result of a step in a lane; `was_zero` says that the kernel found a sum of zero.
@@ -67,7 +125,7 @@ impl FusedPlan {
                 }
             }
         }
-        let c = self.class_of_c(index, c);
+        let c = self.reader_of_c(index).class(c);
         match c.kind {
             Kind::Nan => return Outcome::Nan,
             Kind::Infinite => infinite[usize::from(c.negative)] = true,
@@ -91,11 +149,6 @@ impl FusedPlan {
             _ => self.cancellation_is_negative,
         };
         Outcome::Zero { negative }
-    }
-
-    fn class_of_c(&self, index: usize, bits: i32) -> Class {
-        let reader = if index == 0 { &self.c_reader } else { &self.sum_reader };
-        reader.class(bits)
     }
 }
 

@@ -239,6 +239,18 @@ impl Lanes for Avx2 {
         Pair(self.leading_zeros_of(vector.0), self.leading_zeros_of(vector.1))
     }
     #[inline(always)]
+    fn leading_zeros_narrow(self, W(x): W) -> W {
+        // SAFETY: the token says that the features are there.
+        unsafe {
+            // As for 64 bits. A negative number, which has no zeros, has the sign of the float in its field.
+            let x = _mm256_andnot_si256(_mm256_srli_epi32::<1>(x), x);
+            let field = _mm256_srli_epi32::<23>(_mm256_castps_si256(_mm256_cvtepi32_ps(x)));
+            let zeros = _mm256_sub_epi32(_mm256_set1_epi32(127 + 31), field);
+            let zeros = _mm256_max_epi32(zeros, _mm256_setzero_si256());
+            W(_mm256_min_epi32(zeros, _mm256_set1_epi32(32)))
+        }
+    }
+    #[inline(always)]
     fn mul16(self, x: W, y: W) -> W {
         // SAFETY: the token says that the features are there.
         W(unsafe { _mm256_madd_epi16(x.0, y.0) })

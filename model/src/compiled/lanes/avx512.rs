@@ -74,6 +74,15 @@ int!(W: add _mm512_add_epi32, sub _mm512_sub_epi32, and _mm512_and_si512, or _mm
         W(unsafe { _mm512_srav_epi32(self.0, count.0) })
     }
     #[inline(always)]
+    fn truncated(self, count: Self) -> Self {
+        // SAFETY: as above.
+        unsafe {
+            let negative = _mm512_movepi32_mask(self.0);
+            let shifted = _mm512_srlv_epi32(_mm512_abs_epi32(self.0), count.0);
+            W(_mm512_mask_sub_epi32(shifted, negative, _mm512_setzero_si512(), shifted))
+        }
+    }
+    #[inline(always)]
     fn abs(self) -> Self {
         // SAFETY: as above.
         W(unsafe { _mm512_abs_epi32(self.0) })
@@ -113,6 +122,15 @@ int!(H: add _mm512_add_epi64, sub _mm512_sub_epi64, and _mm512_and_si512, or _mm
         H(unsafe { _mm512_srav_epi64(self.0, count.0) })
     }
     #[inline(always)]
+    fn truncated(self, count: Self) -> Self {
+        // SAFETY: as above.
+        unsafe {
+            let negative = _mm512_movepi64_mask(self.0);
+            let shifted = _mm512_srlv_epi64(_mm512_abs_epi64(self.0), count.0);
+            H(_mm512_mask_sub_epi64(shifted, negative, _mm512_setzero_si512(), shifted))
+        }
+    }
+    #[inline(always)]
     fn abs(self) -> Self {
         // SAFETY: as above.
         H(unsafe { _mm512_abs_epi64(self.0) })
@@ -131,6 +149,15 @@ int!(H: add _mm512_add_epi64, sub _mm512_sub_epi64, and _mm512_and_si512, or _mm
 
 float!(F: _mm512_add_ps, _mm512_mul_ps, _mm512_fmadd_ps);
 float!(G: _mm512_add_pd, _mm512_mul_pd, _mm512_fmadd_pd);
+
+const LANES: [i32; 16] = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15];
+
+/// The stride, once it is sure that sixteen elements of four bytes that far apart lie in so many bytes.
+#[inline(always)]
+fn strides(bytes: usize, stride: usize) -> i32 {
+    assert!(stride < 1 << 24 && bytes >= 4 * (15 * stride + 1), "as many elements as lanes");
+    stride as i32
+}
 
 impl Lanes for Avx512 {
     const N: usize = 16;
@@ -215,6 +242,26 @@ impl Lanes for Avx512 {
         }
     }
     #[inline(always)]
+    fn gather(self, from: &[u8], stride: usize) -> W {
+        let strides = strides(from.len(), stride);
+        // SAFETY: the features are there, and so are sixteen elements this far apart.
+        unsafe {
+            let index =
+                _mm512_mullo_epi32(_mm512_set1_epi32(strides), _mm512_loadu_si512(LANES.as_ptr().cast()));
+            W(_mm512_i32gather_epi32::<4>(index, from.as_ptr().cast()))
+        }
+    }
+    #[inline(always)]
+    fn scatter(self, vector: W, to: &mut [u8], stride: usize) {
+        let strides = strides(to.len(), stride);
+        // SAFETY: the features are there, and so are sixteen elements this far apart.
+        unsafe {
+            let index =
+                _mm512_mullo_epi32(_mm512_set1_epi32(strides), _mm512_loadu_si512(LANES.as_ptr().cast()));
+            _mm512_i32scatter_epi32::<4>(to.as_mut_ptr().cast(), index, vector.0);
+        }
+    }
+    #[inline(always)]
     fn widen(self, vector: W) -> Pair<H> {
         // SAFETY: the token says that the features are there.
         unsafe {
@@ -236,6 +283,11 @@ impl Lanes for Avx512 {
     fn leading_zeros(self, vector: Pair<H>) -> Pair<H> {
         // SAFETY: the token says that the features are there.
         unsafe { Pair(H(_mm512_lzcnt_epi64(vector.0.0)), H(_mm512_lzcnt_epi64(vector.1.0))) }
+    }
+    #[inline(always)]
+    fn leading_zeros_narrow(self, vector: W) -> W {
+        // SAFETY: the token says that the features are there.
+        W(unsafe { _mm512_lzcnt_epi32(vector.0) })
     }
     #[inline(always)]
     fn mul16(self, x: W, y: W) -> W {

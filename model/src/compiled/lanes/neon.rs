@@ -229,6 +229,11 @@ impl Lanes for Neon {
         Pair(count(vector.0), count(vector.1))
     }
     #[inline(always)]
+    fn leading_zeros_narrow(self, vector: W) -> W {
+        // SAFETY: AArch64 has Advanced SIMD.
+        W(unsafe { vclzq_s32(vector.0) })
+    }
+    #[inline(always)]
     fn mul16(self, x: W, y: W) -> W {
         // SAFETY: AArch64 has Advanced SIMD.
         W(unsafe {

@@ -52,6 +52,14 @@ impl<V: Int> Int for Pair<V> {
         Pair(self.0.sra(count.0), self.1.sra(count.1))
     }
     #[inline(always)]
+    fn truncated(self, count: Self) -> Self {
+        Pair(self.0.truncated(count.0), self.1.truncated(count.1))
+    }
+    #[inline(always)]
+    fn abs(self) -> Self {
+        Pair(self.0.abs(), self.1.abs())
+    }
+    #[inline(always)]
     fn max(self, other: Self) -> Self {
         Pair(self.0.max(other.0), self.1.max(other.1))
     }

@@ -229,6 +229,10 @@ impl Lanes for Portable {
         vector.map(|x| x.leading_zeros().into())
     }
     #[inline(always)]
+    fn leading_zeros_narrow(self, vector: Array<i32>) -> Array<i32> {
+        vector.map(|x| x.leading_zeros() as i32)
+    }
+    #[inline(always)]
     fn mul16(self, x: Array<i32>, y: Array<i32>) -> Array<i32> {
         x.zip(y, |x, y| i32::from(x as i16) * i32::from(y as i16))
     }
