@@ -20,6 +20,7 @@
 mod dice;
 mod encoder;
 mod exponents;
+mod factors;
 mod specials;
 
 use rand_core::Rng;
@@ -28,6 +29,7 @@ use crate::{DotAdd, Signature};
 use dice::{Dice, Word};
 use encoder::Encoder;
 use exponents::{Column, Exponents, Reach};
+use factors::{FactorColumns, Fractions};
 
 /// A way to draw a problem at random.
 ///
@@ -136,15 +138,7 @@ pub struct Generator {
     columns: Vec<Column>,
     a_values: Vec<f64>,
     b_values: Vec<f64>,
-}
-
-/// The fractions of a problem's operands.
-#[derive(Clone, Copy)]
-enum Fractions {
-    /// All bits random.
-    Random,
-    /// 0 to 3 bits, or all ones.
-    Few,
+    words: Vec<u64>,
 }
 
 impl Generator {
@@ -162,6 +156,7 @@ impl Generator {
             columns: Vec::new(),
             a_values: Vec::new(),
             b_values: Vec::new(),
+            words: Vec::new(),
         }
     }
 
@@ -448,16 +443,25 @@ impl Generator {
 
     /// Draws A, B and the scales.
     fn fill_factors<R: Rng + ?Sized>(
-        &self,
+        &mut self,
         dice: &mut Dice<R>,
         out: &mut Matrices,
         exponents: &Exponents,
         fractions: Fractions,
     ) {
-        let of_a = |column: &Column| (column.a, column.fractions.map(|pair| pair.0));
-        let of_b = |column: &Column| (column.b, column.fractions.map(|pair| pair.1));
-        fill_rows(dice, &mut out.a, self.m, &self.a, self.columns.iter().map(of_a), exponents, fractions);
-        fill_rows(dice, &mut out.b, self.n, &self.b, self.columns.iter().map(of_b), exponents, fractions);
+        let Generator { words, .. } = self;
+        for (array, rows, encoder, of_a) in
+            [(&mut out.a, self.m, &self.a, true), (&mut out.b, self.n, &self.b, false)]
+        {
+            words.clear();
+            words.extend((0..rows * self.k).map(|_| dice.bits()));
+            let columns = self.columns.iter().map(|column| match (of_a, column.fractions) {
+                (true, fractions) => (column.a, fractions.map(|pair| pair.0)),
+                (false, fractions) => (column.b, fractions.map(|pair| pair.1)),
+            });
+            let columns = FactorColumns::new(columns, exponents.spread, fractions);
+            columns.encode(encoder, words, array);
+        }
         let Some((scale, blocks)) = &self.scale else { return };
         for (array, rows, exponent) in
             [(&mut out.sa, self.m, exponents.sa), (&mut out.sb, self.n, exponents.sb)]
@@ -535,50 +539,7 @@ impl Generator {
         let random = dice.bits();
         match fractions {
             Fractions::Random => (Word(random), random),
-            Fractions::Few => (Word(dice.bits()), fraction_from(random, fractions, encoder)),
-        }
-    }
-}
-
-/// Draws the rows of a factor, whose columns have exponents, and fractions where these are not random.
-fn fill_rows<R: Rng + ?Sized>(
-    dice: &mut Dice<R>,
-    array: &mut Vec<u64>,
-    rows: usize,
-    encoder: &Encoder,
-    columns: impl Iterator<Item = (i32, Option<u64>)> + Clone,
-    exponents: &Exponents,
-    fractions: Fractions,
-) {
-    let encoder = *encoder;
-    let range = exponents.spread + 1;
-    for _ in 0..rows {
-        array.extend(columns.clone().map(|(exponent, fixed)| {
-            // One draw for all: formats have at most 52 fraction bits, at the top.
-            let random = dice.bits();
-            let jitter = ((random >> 1 & 0xff) as i32 * range) >> 8;
-            let fraction = fixed.unwrap_or(fraction_from(random, fractions, &encoder));
-            encoder.number(random & 1 == 1, exponent + jitter, fraction)
-        }));
-    }
-}
-
-/// A fraction, aligned at the top of the word; of few bits, it leaves the lowest nine of `random` alone.
-#[inline]
-fn fraction_from(random: u64, fractions: Fractions, encoder: &Encoder) -> u64 {
-    let width = encoder.format.fraction_bits.max(1);
-    match fractions {
-        Fractions::Random => random,
-        // Without branches, which nobody could foresee.
-        Fractions::Few => {
-            let kind = random >> 61;
-            let mut word = Word(random >> 9);
-            let first = word.below(width);
-            // All ones, or all but a few of the lowest.
-            let ones = u64::MAX << (64 - width) << Word(random >> 9).below(3).saturating_sub(1);
-            let few = [4, 5, 6].into_iter().zip([first, word.below(width), word.below(width)]);
-            let few = few.fold(0, |few, (least, position)| few | u64::from(kind >= least) << (63 - position));
-            if kind == 7 { ones } else { few }
+            Fractions::Few => (Word(dice.bits()), fractions.from(random, encoder.format.fraction_bits)),
         }
     }
 }

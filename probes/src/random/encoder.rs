@@ -69,14 +69,21 @@ impl Encoder {
     /// the exponent is clamped; below the smallest, the result is the smallest: it is never zero.
     #[inline]
     pub fn number(&self, negative: bool, exponent: i32, fraction: u64) -> u64 {
+        self.number_64(negative.into(), exponent.into(), fraction)
+    }
+
+    /// The same, all in 64 bits and without branches, as vectors want it; `sign` is 1 or 0.
+    #[inline(always)]
+    pub fn number_64(&self, sign: u64, exponent: i64, fraction: u64) -> u64 {
+        let (min, max) = (i64::from(self.min), i64::from(self.max));
         // Two shifts, as one by 64 is undefined.
         let fraction = fraction >> 1 >> (63 - self.fraction_bits);
-        let magnitude = if exponent >= self.min {
-            ((exponent.min(self.max) + self.format.bias) as u64) << self.fraction_bits | fraction
-        } else {
-            (1 << self.fraction_bits | fraction) >> (self.min - exponent).min(63)
-        };
-        self.signed(negative, magnitude.clamp(self.smallest, self.largest))
+        let field = exponent.min(max).wrapping_add(self.format.bias.into()) as u64;
+        let normal = field << self.fraction_bits | fraction;
+        let subnormal = (1 << self.fraction_bits | fraction) >> ((min - exponent).clamp(0, 63) as u64 & 63);
+        let magnitude = if exponent >= min { normal } else { subnormal };
+        let magnitude = magnitude.max(self.smallest).min(self.largest);
+        magnitude << self.format.ignored_low_bits | sign.wrapping_neg() & self.sign
     }
 
     /// The number whose magnitude is `steps` representable numbers further from zero, clamped to the
@@ -123,9 +130,13 @@ impl Encoder {
         match self.format.decode(bits) {
             Decoded::Finite { negative, significand, exponent } => {
                 let lsb = exponent - self.fraction_bits as i32;
-                // In two steps, as 2^−1074 is no normal number.
-                let half = lsb / 2;
-                let magnitude = significand as f64 * power_of_two(half) * power_of_two(lsb - half);
+                // In two steps, where the power of two is no normal number.
+                let magnitude = if lsb >= -1022 {
+                    significand as i64 as f64 * power_of_two(lsb)
+                } else {
+                    let half = lsb / 2;
+                    significand as f64 * power_of_two(half) * power_of_two(lsb - half)
+                };
                 Some(if negative { -magnitude } else { magnitude })
             }
             _ => None,
