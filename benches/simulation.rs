@@ -1,11 +1,13 @@
 //! Products a second: `cargo bench`, or `cargo bench -- FDRDA` for some shapes only.
 //!
 //! For each shape, a batch of problems is simulated as a virtual device does it, matrices in memory to
-//! matrices in memory, at each instruction set and by the general executor. Beside them the crate
-//! `matrixmultiply` multiplies fp32 matrices of the same shape. Last come whole tasks.
+//! matrices in memory, at each instruction set, by the scalar executor and by the general one. Beside them
+//! the crate `matrixmultiply` multiplies fp32 matrices of the same shape. Last comes what drawing random
+//! problems costs.
 //!
-//! Each figure is the best of several repetitions, in turns with the others of its row. Time is processor
-//! time of the thread, as Linux accounts for it, so that programs that run beside it count for little.
+//! Each figure is that of the fastest run of many, in several repetitions in turns with the others of its
+//! row. A run takes less than a millisecond, so that programs that run beside it do not interrupt the
+//! fastest. (They do slow it down, where cores share execution units.)
 
 use std::hint::black_box;
 use std::time::Instant;
@@ -13,6 +15,7 @@ use std::time::Instant;
 use mmaprobe::batch;
 use mmaprobe::device::{Batch, Instruction};
 use mmaprobe::model::compiled::Problems;
+use mmaprobe::model::scalar::{Inputs, Scalar};
 use mmaprobe::model::{Compiled, Executor, Level};
 use mmaprobe::probes::DotAdd;
 use mmaprobe::probes::random::{Distribution, Generator, Matrices};
@@ -33,8 +36,8 @@ fn main() {
     let only = std::env::args().skip(1).find(|argument| !argument.starts_with('-')).unwrap_or_default();
     println!("10^9 products a second of one core; `x2`: two threads, as a multiple of one");
     println!(
-        "{:39} {:>6} {:>4} {:>6} {:>6} {:>6} {:>6}",
-        "", "avx512", "x2", "avx2", "plain", "sgemm", "exec."
+        "{:33} {:>6} {:>4} {:>5} {:>5} {:>6} {:>6} {:>6}",
+        "", "avx512", "x2", "avx2", "plain", "sgemm", "scalar", "exec."
     );
     for shape in shapes::all() {
         let algorithm = shape.algorithm.to_string();
@@ -42,6 +45,12 @@ fn main() {
         if name.contains(&only) {
             row(&name, &shape);
         }
+    }
+    println!("Drawing problems, ns an element:");
+    if let Some(shape) =
+        shapes::all().iter().find(|shape| shape.instruction.name.contains("m16n8k16.fp32.bf16"))
+    {
+        generation(shape);
     }
 }
 
@@ -53,13 +62,14 @@ fn row(name: &str, shape: &shapes::Shape) {
     let compiled = [Level::Avx512, Level::Avx2, Level::Portable]
         .map(|level| Compiled::at_level(&shape.model, level).expect("an executable model"));
     let mut d = vec![0; problems * m * n * shape.instruction.d.bytes];
-    let mut best = [0.0_f64; 6];
+    let mut best = [0.0_f64; 7];
     for _ in 0..REPETITIONS {
         for (best, compiled) in best.iter_mut().zip(&compiled) {
             *best = best.max(products * rate(|| simulate(compiled, &batch, (m, n), &mut d)));
         }
         best[3] = best[3].max(products * rate(sgemm(problems, (m, n, k))));
-        best[4] = best[4].max(k as f64 * 64.0 * rate(general(shape, &batch)));
+        best[4] = best[4].max(k as f64 * 64.0 * rate(scalar(shape, &batch)));
+        best[6] = best[6].max(k as f64 * 64.0 * rate(general(shape, &batch)));
         let both = std::thread::scope(|scope| {
             let run = || {
                 let mut d = d.clone();
@@ -70,20 +80,42 @@ fn row(name: &str, shape: &shapes::Shape) {
         });
         best[5] = best[5].max(products * both);
     }
-    let [avx512, avx2, plain, sgemm, general, both] = best.map(|rate| rate / 1e9);
-    println!("{name:39} {avx512:6.2} {:4.2} {avx2:6.2} {plain:6.2} {sgemm:6.2} {general:6.3}", both / avx512);
+    let [avx512, avx2, plain, sgemm, scalar, both, general] = best.map(|rate| rate / 1e9);
+    let x2 = both / avx512;
+    println!("{name:33} {avx512:6.2} {x2:4.2} {avx2:5.2} {plain:5.2} {sgemm:6.2} {scalar:6.3} {general:6.3}");
 }
 
-/// How often a second of processor time something can be done.
+/// How often a second something can be done, judged by the fastest of many times.
 fn rate(mut work: impl FnMut()) -> f64 {
     work();
-    let (start, spent) = (Instant::now(), processor_seconds());
-    let mut times = 0.0;
+    let start = Instant::now();
+    let mut fastest = f64::MAX;
     while start.elapsed().as_secs_f64() < REPETITION {
+        let begin = Instant::now();
         work();
-        times += 1.0;
+        fastest = fastest.min(begin.elapsed().as_secs_f64());
     }
-    times / (processor_seconds() - spent)
+    1.0 / fastest
+}
+
+/// What drawing problems costs, in nanoseconds for each element of A, B and C.
+fn generation(shape: &shapes::Shape) {
+    let Instruction { m, n, k, .. } = shape.instruction;
+    let mut generator = Generator::new(m, n, &shape.instruction.signature());
+    let mut matrices = Matrices::default();
+    for distribution in Distribution::ALL {
+        let mut rng = Xoshiro256PlusPlus::seed_from_u64(1);
+        let sets = 50;
+        let mut draw = || (0..sets).for_each(|_| generator.fill(distribution, &mut rng, &mut matrices));
+        let fastest = (0..REPETITIONS).map(|_| rate(&mut draw)).fold(0.0, f64::max);
+        let elements = (sets * (m * k + n * k + m * n)) as f64;
+        println!(
+            "{:24} {:16} {:5.2}",
+            shape.instruction.name,
+            distribution.name(),
+            1e9 / (fastest * elements)
+        );
+    }
 }
 
 fn simulate(compiled: &Compiled, batch: &Batch, (m, n): (usize, usize), d: &mut [u8]) {
@@ -92,14 +124,32 @@ fn simulate(compiled: &Compiled, batch: &Batch, (m, n): (usize, usize), d: &mut 
     black_box(d);
 }
 
-/// The general executor on 64 dot-adds.
-fn general<'s>(shape: &'s shapes::Shape, batch: &Batch) -> impl FnMut() + use<'s> {
+/// 64 dot-adds.
+fn questions(shape: &shapes::Shape, batch: &Batch) -> Vec<DotAdd> {
     let Instruction { m, n, .. } = shape.instruction;
-    let questions: Vec<DotAdd> = (0..64.min(batch.count * m * n))
+    (0..64.min(batch.count * m * n))
         .cycle()
         .take(64)
         .map(|at| batch::dot_add_at(&shape.instruction, batch, at / (m * n), at % (m * n) / n, at % n))
-        .collect();
+        .collect()
+}
+
+/// The scalar executor on 64 dot-adds that have been taken apart.
+fn scalar<'s>(shape: &'s shapes::Shape, batch: &Batch) -> impl FnMut() + use<'s> {
+    let questions = questions(shape, batch);
+    let inputs = |q: &DotAdd| Inputs::new(&shape.model, &q.a, &q.b, q.c, &q.sa, &q.sb);
+    let inputs: Vec<Inputs> = questions.iter().map(inputs).collect();
+    let mut executor = Scalar::new(&shape.model).expect("an executable model");
+    move || {
+        for inputs in &inputs {
+            black_box(executor.execute(inputs));
+        }
+    }
+}
+
+/// The general executor on 64 dot-adds.
+fn general<'s>(shape: &'s shapes::Shape, batch: &Batch) -> impl FnMut() + use<'s> {
+    let questions = questions(shape, batch);
     let mut executor = Executor::new(&shape.model).expect("an executable model");
     move || {
         for q in &questions {
@@ -138,12 +188,6 @@ fn sgemm(problems: usize, (m, n, k): (usize, usize, usize)) -> impl FnMut() {
         }
         black_box(&c);
     }
-}
-
-/// Processor time of this thread.
-fn processor_seconds() -> f64 {
-    let spent = std::fs::read_to_string("/proc/thread-self/schedstat").expect("Linux's accounts");
-    spent.split(' ').next().and_then(|ns| ns.parse::<f64>().ok()).expect("nanoseconds") * 1e-9
 }
 
 /// Problems in which all products count, and sums neither overflow nor are NaN.

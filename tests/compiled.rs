@@ -5,7 +5,9 @@
 
 use mmaprobe::device::{Batch, Instruction};
 use mmaprobe::model::algorithms::{Algorithm, Output, Types};
-use mmaprobe::model::format::{E4M3, E4M3FNUZ, E5M2, E5M2FNUZ, FP32, Overflow, Subnormals, Tininess};
+use mmaprobe::model::format::{
+    E2M1, E2M3, E3M2, E4M3, E4M3FNUZ, E5M2, E5M2FNUZ, FP32, Overflow, Subnormals, Tininess,
+};
 use mmaprobe::model::tree::{
     Added, Alignment, Beyond, Carry, Exponents, InputSubnormals, NanRule, NanSource, Propagation, ZeroSigns,
     ZeroTerms,
@@ -44,11 +46,19 @@ fn every_shape_in_every_distribution() {
 fn every_product_of_8_bits() {
     let fda = Algorithm::Fda { fraction_bits: 25, output: Output::Rz23 };
     let narrow = Algorithm::Fda { fraction_bits: 3, output: Output::Rz13 };
-    for (a, b) in [(E4M3, E4M3), (E5M2, E5M2), (E4M3, E5M2), (E4M3FNUZ, E4M3FNUZ), (E5M2FNUZ, E4M3FNUZ)] {
-        for algorithm in [fda, narrow] {
-            let model = algorithm.model(&Types { a, b, c: FP32, d: FP32, k: 1, scale: None }).unwrap();
+    let of_8_bits = [(E4M3, E4M3), (E5M2, E5M2), (E4M3, E5M2), (E4M3FNUZ, E4M3FNUZ), (E5M2FNUZ, E4M3FNUZ)];
+    for (a, b) in of_8_bits.into_iter().chain([(E3M2, E2M3), (E2M1, E2M1)]) {
+        let fused = [fda, narrow]
+            .map(|algorithm| algorithm.model(&Types { a, b, c: FP32, d: FP32, k: 1, scale: None }).unwrap());
+        let mut chain = Model::chain_of_fma(a, FP32, 1);
+        chain.b.format = b;
+        let mut flushing = chain.clone();
+        flushing.a.subnormals = InputSubnormals::FlushedToPositiveZero;
+        flushing.b.subnormals = InputSubnormals::FlushedToSignedZero;
+        for model in fused.into_iter().chain([chain, flushing]) {
             let forms = forms(&model);
-            let name = format!("{algorithm} {a} {b}");
+            assert_ne!(forms[0].kernel(), "scalar", "{a} {b}");
+            let name = format!("{} {a} {b}", forms[0].kernel());
             let instruction = Instruction {
                 m: 256,
                 n: 256,

@@ -39,7 +39,9 @@ pub fn all() -> Vec<Shape> {
     let shapes: Vec<Of> = vec![
         (Algorithm::Sfma, [FP32; 4], None, [32, 32, 2]),
         (Algorithm::Sfma, [FP32; 4], None, [16, 16, 4]),
+        (Algorithm::Sfma, [FP32; 4], None, [32, 32, 16]),
         (Algorithm::Sfma, [FP64; 4], None, [16, 16, 4]),
+        (Algorithm::Sfma, [FP64; 4], None, [16, 8, 16]),
         (Algorithm::Sfma, [FP64; 4], None, [8, 8, 4]),
         (Algorithm::Sfma, [FP32; 4], None, [1, 1, 1]),
         (gps(4, true), to_fp32(FP16), None, [32, 32, 8]),

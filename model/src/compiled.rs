@@ -119,10 +119,14 @@ impl Compiled {
     /// If an array does not have the length that the problems call for.
     pub fn run(&self, problems: &Problems, d: &mut [u8]) {
         self.check_lengths(problems, d);
-        let level = self.level.for_shape(problems.m, problems.n);
+        let Problems { m, n, .. } = *problems;
         let left = match &self.plan {
-            Plan::Fused(plan) => lanes::run(level, FusedJob { plan, problems, d }),
-            Plan::Floats(plan) => lanes::run(level, FloatJob { plan, problems, d }),
+            Plan::Fused(plan) => lanes::run(self.level.for_shape(m, n), FusedJob { plan, problems, d }),
+            Plan::Floats(plan) => {
+                // Numbers in fp64 are read and written fast along rows of D only.
+                let level = self.level.for_shape(if plan.is_double() { n } else { m }, n);
+                lanes::run(level, FloatJob { plan, problems, d })
+            }
             Plan::Scalar => {
                 return self.run_scalar(problems, d, 0..problems.count * problems.m * problems.n);
             }

@@ -4,8 +4,9 @@
 //! d = f(c, a₀…a₍K₋₁₎, b₀…b₍K₋₁₎). Every known f is a [sum tree](tree): products and c at the
 //! leaves, and at each inner node a sum with its own rules. This crate holds the number
 //! [formats](format), the [rounding] modes, [exact] numbers, the tree as data, and its
-//! [execution](execute); the nine published [algorithms] as trees, the [naming] of
-//! trees that are one of them, and models as [constants](constant).
+//! [execution](execute), also on [small integers](scalar) and in [vectors](compiled); the nine
+//! published [algorithms] as trees, the [naming] of trees that are one of them, and models as
+//! [constants](constant).
 //!
 //! It is `no_std`, has no dependencies and, but for the feature `simd`, contains no `unsafe`: its source
 //! is carried along by every generated model crate.

@@ -292,10 +292,14 @@ impl Generator {
             for column in self.b_values.chunks_exact(self.k) {
                 // Four sums side by side, as one would wait for each of its additions.
                 let mut sums = [0.0; 4];
-                for (a, b) in row.chunks(4).zip(column.chunks(4)) {
+                let ((a, a_rest), (b, b_rest)) = (row.as_chunks::<4>(), column.as_chunks::<4>());
+                for (a, b) in a.iter().zip(b) {
                     for (sum, (a, b)) in sums.iter_mut().zip(a.iter().zip(b)) {
                         *sum += a * b;
                     }
+                }
+                for (sum, (a, b)) in sums.iter_mut().zip(a_rest.iter().zip(b_rest)) {
+                    *sum += a * b;
                 }
                 let dot: f64 = (sums[0] + sums[1]) + (sums[2] + sums[3]);
                 let random = dice.bits();

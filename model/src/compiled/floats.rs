@@ -94,6 +94,11 @@ impl FloatPlan {
         Some(plan)
     }
 
+    /// Whether its numbers are in fp64.
+    pub fn is_double(&self) -> bool {
+        self.is_double
+    }
+
     /// Appends the operations of a node, which leave its value on a stack that is then `depth` high.
     fn add(&mut self, model: &Model, rule: &Rule, node: NodeId, depth: usize) -> Option<()> {
         if depth > MAX_DEPTH {
