@@ -28,7 +28,7 @@ use rand_xoshiro::rand_core::SeedableRng;
 use crate::device::simulated::Simulated;
 use crate::device::{Device, DeviceError, Identity, Instruction, Provenance};
 use crate::validation::{self, Mismatch, Nans, Outcome, Plan, ValidationError};
-use evidence::{Answered, Class, Evidence};
+use evidence::{Answered, Evidence, Stage};
 use fit::Fitted;
 use knobs::{Knob, Turned};
 use order::Skeleton;
@@ -354,7 +354,7 @@ fn look(
     rivals: &mut Vec<Turned>,
 ) -> Vec<Fitted> {
     if let Some(known) = known {
-        let improved = fit::settle_nans(evidence, fit::improve(evidence, known, Class::Nan));
+        let improved = fit::settle_nans(evidence, fit::improve(evidence, known, Stage::LAST));
         if improved.contradicted == 0 {
             return vec![improved];
         }
@@ -365,7 +365,7 @@ fn look(
     let mut starts = starts().into_iter();
     for (_, model) in starts.by_ref() {
         let start = Fitted { model, contradicted: usize::MAX };
-        looked.push(improve_by_class(evidence, start));
+        looked.push(improve_by_stage(evidence, start));
         if looked.last().is_some_and(|fitted| fitted.contradicted == 0) {
             break;
         }
@@ -421,10 +421,10 @@ fn asked_again(evidence: &mut Evidence) -> Result<Option<Distrust>, DeviceError>
     }))
 }
 
-/// Settles one class of answers after the other.
-fn improve_by_class(evidence: &Evidence, mut fitted: Fitted) -> Fitted {
-    for class in Class::ALL {
-        fitted = fit::improve(evidence, fitted, class);
+/// Settles one stage of answers after the other.
+fn improve_by_stage(evidence: &Evidence, mut fitted: Fitted) -> Fitted {
+    for stage in Stage::all() {
+        fitted = fit::improve(evidence, fitted, stage);
     }
     fit::settle_nans(evidence, fitted)
 }

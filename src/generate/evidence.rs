@@ -156,12 +156,7 @@ fn answers_of(instruction: &Instruction, answers: &[(DotAdd, u64)]) -> Vec<Answe
     answers
         .iter()
         .filter(|(question, _)| known.insert(question))
-        .map(|(question, answer)| Answered {
-            probe: 0,
-            question: question.clone(),
-            answer: *answer,
-            class: Class::of(&signature, question, *answer),
-        })
+        .map(|(question, answer)| Answered::new(&signature, 0, question.clone(), *answer))
         .collect()
 }
 
