@@ -6,11 +6,11 @@
 //! |---|---|---|
 //! | fused sums, with c or with c late, one or a chain, of one or more dot products | FDA, CoFDA, FDRDA, CoFDRDA, GFDRDA, CoGFDRDA | `fused`: integers of 32 bits |
 //! | rounded sums of two, in fp32 or fp64 | SFMA, GPS | `floats`: the machine's own arithmetic |
-//! | any other | | the general [`Executor`](crate::Executor) |
+//! | any other | | `scalar`: the [scalar executor](crate::scalar), one output after the other |
 //!
 //! A kernel decodes each matrix once and computes one output in each lane. What is rare (infinities,
 //! NaNs, the signs of zeros) it notices, and such outputs are settled one by one. The results are those
-//! of the general executor, bit for bit.
+//! of the general [`Executor`](crate::Executor), bit for bit.
 //!
 //! Kernels are written once, for vectors of any instruction set; the feature `simd` brings those of
 //! AVX-512, AVX2 and Arm's Advanced SIMD, of which the best is chosen at run time. It needs `std`, and is
@@ -23,10 +23,11 @@ mod operand;
 mod place;
 mod rounding;
 
+use alloc::boxed::Box;
 use alloc::vec::Vec;
 
-use crate::execute::Executor;
 use crate::format::Format;
+use crate::scalar::Scalar;
 use crate::tree::{Model, ModelError};
 use floats::{FloatJob, FloatPlan};
 use fused::{FusedJob, FusedPlan};
@@ -66,9 +67,9 @@ pub struct Compiled {
 /// How a model is executed.
 #[derive(Clone, Debug)]
 enum Plan {
-    Fused(FusedPlan),
-    Floats(FloatPlan),
-    General,
+    Fused(Box<FusedPlan>),
+    Floats(Box<FloatPlan>),
+    Scalar,
 }
 
 impl Compiled {
@@ -87,9 +88,9 @@ impl Compiled {
     pub fn at_level(model: &Model, level: Level) -> Result<Compiled, ModelError> {
         model.check()?;
         let plan = FusedPlan::new(model)
-            .map(Plan::Fused)
-            .or_else(|| FloatPlan::new(model).map(Plan::Floats))
-            .unwrap_or(Plan::General);
+            .map(|plan| Plan::Fused(Box::new(plan)))
+            .or_else(|| FloatPlan::new(model).map(|plan| Plan::Floats(Box::new(plan))))
+            .unwrap_or(Plan::Scalar);
         Ok(Compiled { model: model.clone(), level, plan })
     }
 
@@ -103,12 +104,12 @@ impl Compiled {
         self.level
     }
 
-    /// The kernel that was chosen: `fused`, `floats` or `general`.
+    /// The kernel that was chosen: `fused`, `floats` or `scalar`.
     pub fn kernel(&self) -> &'static str {
         match self.plan {
             Plan::Fused(_) => "fused",
             Plan::Floats(_) => "floats",
-            Plan::General => "general",
+            Plan::Scalar => "scalar",
         }
     }
 
@@ -118,22 +119,22 @@ impl Compiled {
     /// If an array does not have the length that the problems call for.
     pub fn run(&self, problems: &Problems, d: &mut [u8]) {
         self.check_lengths(problems, d);
-        let general = match &self.plan {
+        let left = match &self.plan {
             Plan::Fused(plan) => lanes::run(self.level, FusedJob { plan, problems, d }),
             Plan::Floats(plan) => lanes::run(self.level, FloatJob { plan, problems, d }),
-            Plan::General => {
-                return self.run_general(problems, d, 0..problems.count * problems.m * problems.n);
+            Plan::Scalar => {
+                return self.run_scalar(problems, d, 0..problems.count * problems.m * problems.n);
             }
         };
-        if !general.is_empty() {
-            self.run_general(problems, d, general.into_iter());
+        if !left.is_empty() {
+            self.run_scalar(problems, d, left.into_iter());
         }
     }
 
-    /// Computes some elements of D with the general executor.
-    fn run_general(&self, problems: &Problems, d: &mut [u8], places: impl Iterator<Item = usize>) {
+    /// Computes some elements of D with the scalar executor.
+    fn run_scalar(&self, problems: &Problems, d: &mut [u8], places: impl Iterator<Item = usize>) {
         let model = &self.model;
-        let mut executor = Executor::new(model).expect("the model has been checked");
+        let mut executor = Scalar::new(model).expect("the model has been checked");
         let Problems { m, n, .. } = *problems;
         let scale = model.scale.map_or((model.a.format, 0), |scale| (scale.format, model.k / scale.block));
         let mut read = [const { Vec::<u64>::new() }; 4];

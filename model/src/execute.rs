@@ -51,7 +51,7 @@ pub struct Nan {
 }
 
 /// The exponent of a zero that was aligned to nothing: below every other.
-const BELOW_ALL: i32 = i32::MIN / 4;
+pub(crate) const BELOW_ALL: i32 = i32::MIN / 4;
 
 const GENERATED: Nan = Nan { negative: false, fraction: 0, source: None, overflowed: false };
 
@@ -89,18 +89,7 @@ impl<'m> Executor<'m> {
     /// If a slice is shorter than that.
     pub fn dot_add(&mut self, a: &[u64], b: &[u64], c: u64, sa: &[u64], sb: &[u64]) -> u64 {
         self.evaluate(a, b, c, sa, sb);
-        let root = self.values.last().expect("a checked model has a root");
-        match root {
-            Value::Nan(nan) => self.pack_nan(nan),
-            Value::Infinite { negative, .. } => self.model.d.pack(Decoded::Infinite { negative: *negative }),
-            Value::Finite(Number { term, .. }) => {
-                let Magnitude::Small(significand) = term.magnitude else {
-                    unreachable!("a checked model's root is rounded to the format of d");
-                };
-                let (negative, significand) = (term.negative, significand as u64);
-                self.model.d.pack(Decoded::Finite { negative, significand, exponent: term.exponent })
-            }
-        }
+        pack(self.model, self.values.last().expect("a checked model has a root"))
     }
 
     /// Evaluates every node; the values are in the order of [`Tree::nodes`](crate::tree::Tree::nodes).
@@ -109,8 +98,8 @@ impl<'m> Executor<'m> {
         self.values.clear();
         for node in &model.tree.nodes {
             let value = match node {
-                Node::Product(k) => product(model, a[*k], b[*k]),
-                Node::Accumulator => accumulator(model, c),
+                Node::Product(k) => product(model, element(&model.a, a[*k]), element(&model.b, b[*k])),
+                Node::Accumulator => accumulator(model, element(&model.c, c)),
                 Node::Zero => finite(Term::zero(false, i32::MIN / 4)),
                 Node::Scaled { child, block } => {
                     let format = &model.scale.expect("a checked model with scaled nodes has scales").format;
@@ -127,15 +116,26 @@ impl<'m> Executor<'m> {
         }
         &self.values
     }
+}
 
-    fn pack_nan(&self, nan: &Nan) -> u64 {
-        let d = &self.model.d;
-        match &self.model.nan {
+/// The bit pattern of d whose value is the root's.
+pub(crate) fn pack(model: &Model, root: &Value) -> u64 {
+    let d = &model.d;
+    match root {
+        Value::Nan(nan) => match &model.nan {
             NanRule::Canonical(bits) => *bits,
             NanRule::Propagated(_) | NanRule::Merged { .. } => {
                 d.pack(Decoded::Nan { negative: nan.negative, fraction: nan.fraction })
             }
             NanRule::Unknown => d.pack(Decoded::Nan { negative: false, fraction: quiet_bit(d) }),
+        },
+        Value::Infinite { negative, .. } => d.pack(Decoded::Infinite { negative: *negative }),
+        Value::Finite(Number { term, .. }) => {
+            let Magnitude::Small(significand) = term.magnitude else {
+                unreachable!("a checked model's root is rounded to the format of d");
+            };
+            let (negative, significand) = (term.negative, significand as u64);
+            d.pack(Decoded::Finite { negative, significand, exponent: term.exponent })
         }
     }
 }
@@ -148,7 +148,13 @@ fn quiet_bit(format: &Format) -> u64 {
 /// An element as the operand's rules have it read.
 #[inline]
 fn element(operand: &Operand, bits: u64) -> Decoded {
-    match operand.format.decode(bits) {
+    conditioned(operand, operand.format.decode(bits))
+}
+
+/// What the operand's rules make of an element of its format.
+#[inline]
+pub(crate) fn conditioned(operand: &Operand, element: Decoded) -> Decoded {
+    match element {
         Decoded::Finite { negative, significand, exponent }
             if operand.subnormals != InputSubnormals::Kept
                 && significand >> operand.format.fraction_bits == 0
@@ -166,9 +172,10 @@ fn element(operand: &Operand, bits: u64) -> Decoded {
     }
 }
 
-fn accumulator(model: &Model, c: u64) -> Value {
+/// c, once its operand's rules have been applied.
+pub(crate) fn accumulator(model: &Model, c: Decoded) -> Value {
     let format = &model.c.format;
-    match element(&model.c, c) {
+    match c {
         Decoded::Nan { negative, fraction } => {
             Value::Nan(operand_nan(model, format, negative, fraction, NanSource::Accumulator))
         }
@@ -183,7 +190,7 @@ fn accumulator(model: &Model, c: u64) -> Value {
 
 /// How far an operand's exponent falls when zeros have the exponent −126.
 #[inline]
-fn lowered(significand: u64, exponent: i32) -> i32 {
+pub(crate) fn lowered(significand: u64, exponent: i32) -> i32 {
     if significand == 0 { exponent - ZeroTerms::FP32_EXPONENT } else { 0 }
 }
 
@@ -192,12 +199,13 @@ fn operand_nan(model: &Model, format: &Format, negative: bool, fraction: u64, so
     Nan { negative, fraction, source: Some(source), overflowed: false }
 }
 
-fn product(model: &Model, a: u64, b: u64) -> Value {
+/// The product of two factors, once their operands' rules have been applied.
+pub(crate) fn product(model: &Model, a: Decoded, b: Decoded) -> Value {
     use Decoded::{Finite, Infinite, Nan};
     let formats = (&model.a.format, &model.b.format);
     let a_nan = |negative, fraction| operand_nan(model, formats.0, negative, fraction, NanSource::A);
     let b_nan = |negative, fraction| operand_nan(model, formats.1, negative, fraction, NanSource::B);
-    match (element(&model.a, a), element(&model.b, b)) {
+    match (a, b) {
         (
             Finite { negative: na, significand: x, exponent: ea },
             Finite { negative: nb, significand: y, exponent: eb },
@@ -266,7 +274,7 @@ fn rounded(round: &RoundTo, term: &Term) -> Value {
 }
 
 /// A value times a scale.
-fn scaled(value: &Value, scale: Decoded, format: &Format) -> Value {
+pub(crate) fn scaled(value: &Value, scale: Decoded, format: &Format) -> Value {
     match (value, scale) {
         // A scale that is NaN makes the result NaN (MMA-Sim paper, section IV.C, "Scale factor").
         (_, Decoded::Nan { .. }) => Value::Nan(GENERATED),
@@ -327,7 +335,8 @@ fn preferred(model: &Model, nans: impl Iterator<Item = Nan>) -> Nan {
     chosen.unwrap_or(GENERATED)
 }
 
-fn sum<'v>(
+/// A sum of values.
+pub(crate) fn sum<'v>(
     model: &Model,
     rule: &Rule,
     summands: impl Iterator<Item = &'v Value> + Clone,

@@ -41,6 +41,7 @@ pub mod execute;
 pub mod format;
 pub mod naming;
 pub mod rounding;
+pub mod scalar;
 pub mod tree;
 
 pub use compiled::{Compiled, Level};
@@ -48,4 +49,5 @@ pub use exact::Term;
 pub use execute::Executor;
 pub use format::{Decoded, Format};
 pub use rounding::Rounding;
+pub use scalar::Scalar;
 pub use tree::Model;

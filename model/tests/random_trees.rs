@@ -1,4 +1,5 @@
-//! The executor on random trees with random rules, against a tree evaluator over big rationals.
+//! The executors on random trees with random rules: the general one against a tree evaluator over big
+//! rationals, the scalar one against the general one.
 
 mod common;
 
@@ -6,162 +7,11 @@ use common::evaluator::{Value, evaluate};
 use common::inputs::{DotAdd, Operands};
 use common::rational::{Rounded, is_encoded};
 use common::spec::Spec;
-use common::{cases, on_two_threads};
-use mmaprobe_model::format::{self, Format, Overflow, RoundTo, Subnormals, Tininess};
-use mmaprobe_model::tree::{
-    Added, Alignment, Beyond, Carry, Exponents, Far, Fused, InputInfinities, InputSubnormals, Model, NanRule,
-    Node, Normalised, Operand, Product, Rule, Scale, Tree, ZeroSigns, ZeroTerms,
-};
-use mmaprobe_model::{Executor, Rounding};
-use rand::{Rng, RngExt, SeedableRng};
+use common::{cases, on_two_threads, trees};
+use mmaprobe_model::Executor;
+use mmaprobe_model::scalar::{Inputs, Scalar};
+use rand::SeedableRng;
 use rand_xoshiro::Xoshiro256PlusPlus;
-
-fn one_of<T: Copy>(choices: &[T], rng: &mut impl Rng) -> T {
-    choices[rng.random_range(0..choices.len())]
-}
-
-fn rounding(rng: &mut impl Rng) -> Rounding {
-    one_of(&Rounding::EVERY, rng)
-}
-
-fn round_to(format: Format, rng: &mut impl Rng) -> RoundTo {
-    let tiny = one_of(&[Tininess::BeforeRounding, Tininess::AfterRounding, Tininess::Delivered], rng);
-    RoundTo {
-        format,
-        fraction_bits: if rng.random() {
-            format.fraction_bits
-        } else {
-            rng.random_range(0..=format.fraction_bits)
-        },
-        rounding: rounding(rng),
-        subnormals: one_of(&[Subnormals::Kept, Subnormals::Flushed { tiny, sign_kept: rng.random() }], rng),
-        overflow: one_of(&[Overflow::Infinity, Overflow::Largest, Overflow::ByRounding], rng),
-    }
-}
-
-fn fused(rng: &mut impl Rng) -> Fused {
-    let alignment = (0..rng.random_range(1..4))
-        .map(|_| Alignment {
-            fraction_bits: rng.random_range(0..=64) >> rng.random_range(0..3),
-            rounding: rounding(rng),
-            far: rng
-                .random_bool(0.2)
-                .then(|| Far { distance: rng.random_range(0..40), rounding: rounding(rng) }),
-        })
-        .collect();
-    Fused {
-        alignment,
-        exponents: one_of(&[Exponents::Raw, Exponents::Normalised], rng),
-        floor: rng.random_bool(0.2).then(|| rng.random_range(-200..200)),
-        zeros: one_of(
-            &[ZeroTerms::Ignored, ZeroTerms::SumsCounted, ZeroTerms::Counted, ZeroTerms::CountedAsFp32],
-            rng,
-        ),
-        carry: rng.random_bool(0.3).then(|| Carry {
-            bits: rng.random_range(0..5),
-            beyond: one_of(&[Beyond::Wraps, Beyond::MagnitudeWraps, Beyond::Saturates], rng),
-        }),
-        sticky: rng.random_bool(0.3),
-    }
-}
-
-fn rule(format: Option<Format>, rng: &mut impl Rng) -> Rule {
-    Rule {
-        added: if rng.random_bool(0.3) { Added::Exact } else { Added::Fused(fused(rng)) },
-        zero: ZeroSigns {
-            negative_zeros_stay: rng.random(),
-            cancellation_is_negative: rng.random(),
-            underflow_keeps_sign: rng.random(),
-        },
-        infinite_operands_first: rng.random(),
-        normalised: match format {
-            Some(format) => Normalised::To(round_to(format, rng)),
-            None => Normalised::No { exponent: rng.random_bool(0.2).then(|| rng.random_range(-50..50)) },
-        },
-    }
-}
-
-/// A tree over all products and c: subtrees are joined at random until one is left.
-fn model(rng: &mut impl Rng) -> Model {
-    use format::*;
-    let k: usize = rng.random_range(1..7);
-    let factors = one_of(
-        &[
-            [FP64, FP64],
-            [FP32, FP32],
-            [TF32, TF32],
-            [FP16, FP16],
-            [FP16, BF16],
-            [BF16, BF16],
-            [E4M3, E5M2],
-            [E4M3FNUZ, E5M2FNUZ],
-            [E3M2, E2M3],
-            [E2M1, E2M1],
-        ],
-        rng,
-    );
-    let d = one_of(&[FP64, FP32, FP32, FP16, BF16, E5M2, E4M3, E4M3FNUZ, E2M1], rng);
-    let c = if rng.random() { d } else { one_of(&[FP64, FP32, FP16, BF16, E4M3], rng) };
-    let scale = rng
-        .random_bool(0.3)
-        .then(|| Scale { format: one_of(&[UE8M0, UE4M3, E4M3, E5M2], rng), block: rng.random_range(1..=k) });
-    let mut nodes: Vec<Node> = (0..k).map(Node::Product).collect();
-    nodes.push(Node::Accumulator);
-    if rng.random_bool(0.2) {
-        nodes.push(Node::Zero);
-    }
-    let mut open: Vec<usize> = (0..nodes.len()).collect();
-    let mut rules = Vec::new();
-    loop {
-        if let Some(scale) = scale
-            && rng.random_bool(0.3)
-        {
-            let child = open.swap_remove(rng.random_range(0..open.len()));
-            let block = rng.random_range(0..k.div_ceil(scale.block));
-            open.push(nodes.len());
-            nodes.push(Node::Scaled { child, block });
-        }
-        let arity = rng.random_range(1..=open.len());
-        let children = (0..arity).map(|_| open.swap_remove(rng.random_range(0..open.len()))).collect();
-        let is_root = open.is_empty();
-        let format = if is_root {
-            Some(d)
-        } else if rng.random() {
-            Some(one_of(&[FP64, FP32, FP32, FP16, BF16, E4M3, E4M3FNUZ, E2M1, UE4M3, UE8M0], rng))
-        } else {
-            None
-        };
-        rules.push(rule(format, rng));
-        open.push(nodes.len());
-        nodes.push(Node::Sum { children, rule: rules.len() - 1 });
-        if is_root {
-            break;
-        }
-    }
-    let flushing = [
-        InputSubnormals::Kept,
-        InputSubnormals::Kept,
-        InputSubnormals::FlushedToPositiveZero,
-        InputSubnormals::FlushedToSignedZero,
-    ];
-    use InputInfinities::{Kept, Largest, Nan};
-    let mut operand = |format| Operand {
-        format,
-        subnormals: one_of(&flushing, rng),
-        infinities: one_of(&[Kept, Kept, Kept, Nan, Largest], rng),
-    };
-    let (a, b, c) = (operand(factors[0]), operand(factors[1]), operand(c));
-    let product = match rng.random_range(0..5) {
-        0 => Product::Rounded(round_to(one_of(&[FP64, FP32, FP16, BF16, E4M3, E2M1], rng), rng)),
-        1 => Product::OverflowsAt { exponent: rng.random_range(-5..20) << rng.random_range(0..4) },
-        2 => Product::FlushedBelow {
-            exponent: rng.random_range(-20..5) << rng.random_range(0..4),
-            sign_kept: rng.random(),
-        },
-        _ => Product::Exact,
-    };
-    Model { k, a, b, c, scale, product, tree: Tree { nodes, rules }, d, nan: NanRule::Unknown }
-}
 
 #[test]
 fn random_trees() {
@@ -170,17 +20,10 @@ fn random_trees() {
         let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
         let mut x = DotAdd::default();
         for tree in 0..trees {
-            let model = model(&mut rng);
+            let model = trees::model(&mut rng);
             let d = Spec::of(model.d.name);
             let mut executor = Executor::new(&model).unwrap();
-            let spec = |format: &Format| Spec::of(format.name);
-            let operands = Operands {
-                a: spec(&model.a.format),
-                b: spec(&model.b.format),
-                c: spec(&model.c.format),
-                k: model.k,
-                scales: model.scale.map(|scale| (spec(&scale.format), model.k.div_ceil(scale.block))),
-            };
+            let operands = Operands::of(&model);
             for _ in 0..DOT_ADDS {
                 operands.fill(&mut rng, &mut x);
                 let got = executor.dot_add(&x.a, &x.b, x.c, &x.sa, &x.sb);
@@ -191,6 +34,35 @@ fn random_trees() {
                     Value::Num(n) => is_encoded(&d, got, &Rounded::Number { neg: n.neg, x: n.x.clone() }),
                 };
                 assert!(agrees, "tree {tree}: {got:#x}, not {expected:?}, for {x:x?} in {model:#?}");
+            }
+        }
+    });
+}
+
+/// The patterns of NaNs included, which the rationals know nothing of.
+#[test]
+fn the_scalar_executor_gives_what_the_general_one_gives() {
+    const DOT_ADDS: u64 = 20;
+    on_two_threads(cases(50_000), 12, |trees, seed| {
+        let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
+        let mut x = DotAdd::default();
+        for tree in 0..trees {
+            let mut model = trees::model(&mut rng);
+            model.nan = trees::nan_rule(&model.d, &mut rng);
+            let operands = Operands::of(&model);
+            let mut executor = Executor::new(&model).unwrap();
+            let mut scalar = Scalar::new(&model).unwrap();
+            // Another model's view of the operands: they are taken apart again.
+            let other = trees::model(&mut rng);
+            for _ in 0..DOT_ADDS {
+                operands.fill(&mut rng, &mut x);
+                let expected = executor.dot_add(&x.a, &x.b, x.c, &x.sa, &x.sb);
+                let bits = scalar.dot_add(&x.a, &x.b, x.c, &x.sa, &x.sb);
+                assert_eq!(bits, expected, "tree {tree}: {x:x?} in {model:#?}");
+                for decoded_for in [&model, &other] {
+                    let inputs = Inputs::new(decoded_for, &x.a, &x.b, x.c, &x.sa, &x.sb);
+                    assert_eq!(scalar.execute(&inputs), expected, "tree {tree}: {x:x?} in {model:#?}");
+                }
             }
         }
     });

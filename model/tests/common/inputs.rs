@@ -1,5 +1,6 @@
 //! Random dot-adds, in the distributions where mistakes live.
 
+use mmaprobe_model::{Format, Model};
 use rand::{Rng, RngExt};
 
 use super::spec::Spec;
@@ -59,6 +60,18 @@ fn special(spec: &Spec, rng: &mut impl Rng) -> u64 {
 }
 
 impl Operands {
+    /// Those of a model.
+    pub fn of(model: &Model) -> Operands {
+        let spec = |format: &Format| Spec::of(format.name);
+        Operands {
+            a: spec(&model.a.format),
+            b: spec(&model.b.format),
+            c: spec(&model.c.format),
+            k: model.k,
+            scales: model.scale.map(|scale| (spec(&scale.format), model.k.div_ceil(scale.block))),
+        }
+    }
+
     /// The next dot-add, of a distribution drawn at random.
     pub fn fill(&self, rng: &mut impl Rng, into: &mut DotAdd) {
         let Operands { a, b, c, k, scales } = self;

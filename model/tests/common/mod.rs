@@ -7,6 +7,7 @@ pub mod inputs;
 pub mod paper;
 pub mod rational;
 pub mod spec;
+pub mod trees;
 
 /// A number of cases, times the environment's MMAPROBE_TEST_SCALE.
 pub fn cases(count: u64) -> u64 {

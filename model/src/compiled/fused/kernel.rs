@@ -12,7 +12,7 @@ use crate::compiled::place::{Layout, Places};
 use crate::compiled::rounding::Rounded;
 use crate::format::FP16;
 
-/// Runs a plan on problems; gives the places of the elements that are left to the general executor.
+/// Runs a plan on problems; gives the places of the elements that are left to the scalar executor.
 pub struct FusedJob<'j> {
     pub plan: &'j FusedPlan,
     pub problems: &'j Problems<'j>,
@@ -187,7 +187,7 @@ fn output<L: Lanes, const PAIRS: bool>(
     let mut sum = lanes.load(&buffer);
     let special =
         Side::vector::<L, true>(lanes, sides.0.special).or(Side::vector::<L, PAIRS>(lanes, sides.1.special));
-    // Lanes whose NaN the general executor has to find.
+    // Lanes whose NaN the scalar executor has to find.
     let mut unknown = 0u32;
     for (index, step) in plan.steps.iter().enumerate() {
         let c = sum;
