@@ -19,6 +19,7 @@ use crate::device::{DeviceError, Instruction};
 use crate::generate::GenerateError;
 use crate::inference::evidence::{Answered, Class, Evidence};
 use crate::inference::{crafted, fit, knobs};
+use crate::model::scalar::Scalar;
 use crate::model::tree::Node;
 use crate::model::{Executor, Format, Model};
 use crate::probes::random::{self, Distribution};
@@ -76,7 +77,7 @@ pub fn of_recording(
     device: &str,
 ) -> Result<String, GenerateError> {
     let answered = answers_of(instruction, answers);
-    let mut executor = Executor::new(model).expect("the sheet's model has been checked");
+    let mut executor = Scalar::new(model).expect("the sheet's model has been checked");
     if let Some(wrong) = answered.iter().find(|answered| !fit::explains(&mut executor, answered)) {
         return Err(GenerateError::contradicted(instruction, &wrong.question, wrong.answer));
     }
@@ -180,7 +181,7 @@ fn witnesses(instruction: &Instruction, model: &Model, answered: &[Answered]) ->
     let contradictions: Vec<Vec<usize>> = alternatives
         .par_iter()
         .map(|(_, other)| {
-            let Ok(mut executor) = Executor::new(other) else { return Vec::new() };
+            let Ok(mut executor) = Scalar::new(other) else { return Vec::new() };
             (0..answered.len()).filter(|&index| !fit::explains(&mut executor, &answered[index])).collect()
         })
         .collect();

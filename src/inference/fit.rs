@@ -4,8 +4,9 @@
 //! answers, class by class: plain numbers first, NaNs last. Where single turns no longer help, the
 //! [wide search](super::search) takes over.
 
+use mmaprobe_model::scalar::Scalar;
 use mmaprobe_model::tree::NanRule;
-use mmaprobe_model::{Decoded, Executor, Format, Model};
+use mmaprobe_model::{Decoded, Format, Model};
 use rayon::prelude::*;
 
 use super::evidence::{Answered, Class, Evidence, Stage};
@@ -21,7 +22,7 @@ pub struct Fitted {
 }
 
 /// Whether a model gives this answer. Where its NaN rule is unknown, any NaN is as good as any other.
-pub fn explains(executor: &mut Executor, answered: &Answered) -> bool {
+pub fn explains(executor: &mut Scalar, answered: &Answered) -> bool {
     let q = &answered.question;
     let d = executor.dot_add(&q.a, &q.b, q.c, &q.sa, &q.sb);
     !differ(executor.model(), d, answered.answer)
@@ -39,7 +40,7 @@ pub fn both_nan(format: &Format, x: u64, y: u64) -> bool {
 
 /// Counts the answers that contradict a model; stops at `limit`.
 pub fn contradicted<'a>(model: &Model, answers: impl Iterator<Item = &'a Answered>, limit: usize) -> usize {
-    let Ok(mut executor) = Executor::new(model) else {
+    let Ok(mut executor) = Scalar::new(model) else {
         return limit;
     };
     let mut count = 0;
@@ -120,7 +121,7 @@ pub fn simplify(evidence: &Evidence, mut fitted: Fitted) -> Fitted {
 /// Puts the answers that contradict the model in front, keeping their order otherwise: they are likely
 /// to contradict its neighbours, and a count can stop early.
 pub fn front_load(model: &Model, answers: &mut Vec<&Answered>) {
-    let Ok(mut executor) = Executor::new(model) else { return };
+    let Ok(mut executor) = Scalar::new(model) else { return };
     // A stable sort: false comes before true.
     answers.sort_by_cached_key(|answered| explains(&mut executor, answered));
 }
