@@ -6,7 +6,7 @@
 //! |---|---|---|
 //! | fused sums, with c or with c late, one or a chain, of one or more dot products | FDA, CoFDA, FDRDA, CoFDRDA, GFDRDA, CoGFDRDA | `fused`: integers of 32 bits |
 //! | rounded sums of two, in fp32 or fp64 | SFMA, GPS | `floats`: the machine's own arithmetic |
-//! | any other | | the general [`Executor`](crate::Executor) |
+//! | any other | | the general [`Executor`] |
 //!
 //! A kernel decodes each matrix once and computes one output in each lane. What is rare (infinities,
 //! NaNs, the signs of zeros) it notices, and such outputs are settled one by one. The results are those
@@ -23,6 +23,7 @@ mod operand;
 mod place;
 mod rounding;
 
+use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 use crate::execute::Executor;
@@ -66,8 +67,8 @@ pub struct Compiled {
 /// How a model is executed.
 #[derive(Clone, Debug)]
 enum Plan {
-    Fused(FusedPlan),
-    Floats(FloatPlan),
+    Fused(Box<FusedPlan>),
+    Floats(Box<FloatPlan>),
     General,
 }
 
@@ -87,8 +88,8 @@ impl Compiled {
     pub fn at_level(model: &Model, level: Level) -> Result<Compiled, ModelError> {
         model.check()?;
         let plan = FusedPlan::new(model)
-            .map(Plan::Fused)
-            .or_else(|| FloatPlan::new(model).map(Plan::Floats))
+            .map(|plan| Plan::Fused(Box::new(plan)))
+            .or_else(|| FloatPlan::new(model).map(|plan| Plan::Floats(Box::new(plan))))
             .unwrap_or(Plan::General);
         Ok(Compiled { model: model.clone(), level, plan })
     }

@@ -131,8 +131,8 @@ impl FusedPlan {
         if b.fraction_bits() + shift_b > 14 {
             return None;
         }
-        let largest =
-            ((2i64 << a.fraction_bits()) - 1 << shift_a) * ((2i64 << b.fraction_bits()) - 1 << shift_b);
+        let widest = |reader: &Reader, shift| ((2i64 << reader.fraction_bits()) - 1) << shift;
+        let largest = widest(&a, shift_a) * widest(&b, shift_b);
         let extra_shift = (product_bits - dot.fraction_bits).max(0);
         let in_32_bits = (i64::from(i32::MAX) / ((largest >> extra_shift) + 1)) as usize;
         // The last sum's width: integer bits, fraction bits, carries, sign.

@@ -10,6 +10,7 @@ mod avx2;
 mod avx512;
 #[cfg(all(feature = "simd", target_arch = "aarch64"))]
 mod neon;
+#[cfg(all(feature = "simd", any(target_arch = "x86_64", target_arch = "aarch64")))]
 mod pair;
 mod portable;
 #[cfg(all(feature = "simd", target_arch = "x86_64"))]

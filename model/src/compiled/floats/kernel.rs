@@ -280,9 +280,9 @@ fn outputs<L: Lanes, P: Precision<L>, const PAIRS: bool, const R: usize>(
     if plan.is_chain {
         for slot in 0..k {
             let x = P::number(lanes, P::load(lanes, &x[slot * L::N..]));
-            for row in 0..R {
+            for (row, sum) in sums.iter_mut().enumerate() {
                 let y = P::number(lanes, factor::<L, P, PAIRS>(lanes, y, row * k + slot));
-                sums[row] = x.mul_add(y, sums[row]);
+                *sum = x.mul_add(y, *sum);
             }
         }
     } else {
@@ -302,18 +302,18 @@ fn outputs<L: Lanes, P: Precision<L>, const PAIRS: bool, const R: usize>(
                     let adds = operation == Operation::MultiplyAdd;
                     let x = P::number(lanes, P::load(lanes, &x[slot * L::N..]));
                     depth += usize::from(!adds);
-                    for row in 0..R {
+                    for (row, top) in stack[depth - 1].iter_mut().enumerate() {
                         let y = P::number(lanes, factor::<L, P, PAIRS>(lanes, y, row * k + slot));
-                        let number = if adds { x.mul_add(y, stack[depth - 1][row]) } else { x.mul(y) };
-                        stack[depth - 1][row] = flush::<L, P>(lanes, plan, number);
+                        let number = if adds { x.mul_add(y, *top) } else { x.mul(y) };
+                        *top = flush::<L, P>(lanes, plan, number);
                     }
                     slot += 1;
                 }
                 Operation::Add => {
                     depth -= 1;
-                    for row in 0..R {
-                        let sum = stack[depth - 1][row].add(stack[depth][row]);
-                        stack[depth - 1][row] = flush::<L, P>(lanes, plan, sum);
+                    let top = stack[depth];
+                    for (sum, summand) in stack[depth - 1].iter_mut().zip(top) {
+                        *sum = flush::<L, P>(lanes, plan, sum.add(summand));
                     }
                 }
             }

@@ -131,7 +131,7 @@ fn fused(product: f64, summand: f64) -> f32 {
     // The other neighbour is odd: the next in the direction of the error.
     let away = (error > 0.0) == (sum > 0.0);
     let odd = if away { bits.wrapping_add(1) } else { bits.wrapping_sub(1) };
-    let inexact = error != 0.0 && error == error && bits & 1 == 0;
+    let inexact = error != 0.0 && !error.is_nan() && bits & 1 == 0;
     f64::from_bits(if inexact { odd } else { bits }) as f32
 }
 
