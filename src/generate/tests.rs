@@ -16,7 +16,7 @@ pub fn words(chapter: &Chapter) -> &'static str {
         (_, true) => "No instruction, and so no test.",
         (Some(_), _) => {
             "Its tests are answers recorded when it was characterized: those that contradict the alternatives to \
-             each statement, and a sample of the others."
+             each statement, some to validated random sets, and a sample of the others."
         }
         (None, _) => {
             "It came without recorded answers. Its tests show that this crate computes what the tool does; they are \
@@ -53,7 +53,7 @@ pub fn files(chapters: &[Chapter]) -> Result<Files, GenerateError> {
                 Some(recorded) => {
                     let answers = recorded.get(&own.entry.name).map_or(&[][..], |answers| answers);
                     let device = &chapter.sheet.device.description;
-                    evidence::of_recording(&own.instruction, own.model, answers, device)?
+                    evidence::of_recording(&own.instruction, own.entry, own.model, answers, device)?
                 }
             };
             let file = format!("{folder}/{path}{function}.txt");
