@@ -17,7 +17,7 @@ use crate::batch;
 use crate::characterize::knob_words;
 use crate::device::replay::Replay;
 use crate::device::{DeviceError, Instruction};
-use crate::generate::GenerateError;
+use crate::generate::{GenerateError, docs};
 use crate::inference::evidence::{Answered, Class, Evidence};
 use crate::inference::{crafted, fit, knobs};
 use crate::model::tree::Node;
@@ -312,7 +312,7 @@ impl File {
     }
 
     fn comment(&mut self, text: &str) {
-        writeln!(self.text, "# {text}").expect("strings take any text");
+        writeln!(self.text, "# {}", docs::printable(text)).expect("strings take any text");
     }
 
     fn dot_add(&mut self, question: &DotAdd, answer: u64) {

@@ -155,7 +155,7 @@ A, C and D lie row by row, B column by column. `src/` is the source of mmaprobe'
     };
     for chapter in chapters {
         let Chapter { name, sheet, included, left_out, .. } = chapter;
-        line(&mut text, format!("## {name}\n"));
+        line(&mut text, format!("## {}\n", docs::escaped(name)));
         let provenance = Phrase(sheet.provenance);
         line(
             &mut text,
@@ -169,12 +169,13 @@ A, C and D lie row by row, B column by column. `src/` is the source of mmaprobe'
         for own in included {
             let shape = docs::shape(&own.instruction);
             let (algorithm, status) = (docs::escaped(&own.entry.algorithm), own.entry.status);
-            line(&mut text, format!("| `{}` | {shape} | {algorithm} | {status} |", own.entry.name));
+            let name = docs::code(&own.entry.name);
+            line(&mut text, format!("| {name} | {shape} | {algorithm} | {status} |"));
         }
         if !left_out.is_empty() {
             line(&mut text, "\nNot in this crate:\n".to_string());
             for (name, reason) in left_out {
-                line(&mut text, format!("- `{name}`: {}", docs::escaped(reason)));
+                line(&mut text, format!("- {}: {}", docs::code(name), docs::escaped(reason)));
             }
         }
         text.push('\n');
@@ -184,7 +185,6 @@ A, C and D lie row by row, B column by column. `src/` is the source of mmaprobe'
 
 /// A string as TOML has it.
 fn toml(text: &str) -> String {
-    let escaped = text.replace('\\', "\\\\").replace('"', "\\\"");
-    let printable: String = escaped.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
-    format!("\"{printable}\"")
+    let escaped = docs::printable(text).replace('\\', "\\\\").replace('"', "\\\"");
+    format!("\"{escaped}\"")
 }

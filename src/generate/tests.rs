@@ -3,6 +3,7 @@
 use std::fmt::Write;
 
 use crate::generate::code::Code;
+use crate::generate::identifiers::Identifiers;
 use crate::generate::{Chapter, Files, GenerateError, evidence};
 
 /// Answers of hardware.
@@ -46,8 +47,9 @@ pub fn files(chapters: &[Chapter]) -> Result<Files, GenerateError> {
         if !path.is_empty() {
             write!(source, "\nmod {} {{\n    use super::support;\n", chapter.module).expect(ANY);
         }
+        let mut functions = Identifiers::default();
         for (own, constant) in chapter.included.iter().zip(&chapter.constants.names) {
-            let function = constant.to_lowercase();
+            let function = functions.small(constant);
             let text = match chapter.recorded {
                 None => evidence::unrecorded(&own.instruction, own.model, &chapter.sheet.tool),
                 Some(recorded) => {
