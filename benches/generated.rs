@@ -1,15 +1,16 @@
-//! A generated crate beside the tool: `cargo bench --bench generated`.
+//! A generated crate beside the tool: `cargo bench --bench generated`, or `cargo bench --bench generated --
+//! cdna1` for some instructions only.
 //!
 //! Generates a crate from all published sheets, builds it with its default features, and lets its C library
-//! and the tool simulate the same batches, in turns: matrices in memory to matrices in memory. Each is
-//! counted with the best of several repetitions, in processor time. For each algorithm, the table says how
-//! long the crate takes, as a multiple of what the tool takes. Results that differ end it.
+//! and the tool simulate the same batches, in turns: matrices in memory to matrices in memory. Of each, the
+//! shortest time counts, so that programs that run beside it count for little. For each algorithm, the
+//! table says how long the crate takes, as a multiple of what the tool takes. Results that differ end it.
 
 use std::ffi::{CString, c_char, c_int, c_void};
 use std::fs;
-use std::hint::black_box;
 use std::path::Path;
 use std::process::Command;
+use std::time::{Duration, Instant};
 
 use libloading::{Library, Symbol};
 use mmaprobe::device::sheet::simulate;
@@ -22,15 +23,21 @@ use mmaprobe::sheet;
 
 mod support;
 
-use support::{BATCH, random, rate};
+use support::{BATCH, random};
 
-const REPETITIONS: usize = 8;
+/// How long an instruction is looked at, and how often at least.
+const LOOKED_AT: Duration = Duration::from_millis(200);
+const TURNS: usize = 50;
+
+/// An instruction that takes so much longer is named.
+const FAR: f64 = 1.1;
 
 type Find = unsafe extern "C" fn(*const c_char) -> usize;
 type Array = *const c_void;
 type Execute = unsafe extern "C" fn(usize, usize, Array, Array, Array, Array, Array, *mut c_void) -> c_int;
 
 fn main() {
+    let only = std::env::args().skip(1).find(|argument| !argument.starts_with('-')).unwrap_or_default();
     let sources = sources();
     let library = built(&sources);
     // SAFETY: the header of the crate declares the functions with these types.
@@ -45,6 +52,9 @@ fn main() {
         let device = simulate(&source.sheet, source.name.clone()).expect("published sheets can be executed");
         for instruction in device.instructions() {
             let name = format!("{}/{}", source.name, instruction.name);
+            if !name.contains(&only) {
+                continue;
+            }
             let qualified = CString::new(name.as_str()).expect("names have no zero bytes");
             // SAFETY: the string ends, and lives until the function returns.
             let index = unsafe { find(qualified.as_ptr()) };
@@ -60,6 +70,9 @@ fn main() {
             let entry = source.sheet.instructions.iter().find(|entry| entry.name == instruction.name);
             let algorithm = entry.and_then(|entry| entry.algorithm.split('(').next()).unwrap_or_default();
             ratios.push((algorithm.to_string(), ratio));
+            if ratio > FAR {
+                println!("{ratio:.3} {name}");
+            }
         }
     }
     table(&ratios);
@@ -103,19 +116,23 @@ fn compare(instruction: &Instruction, tool: &Compiled, generated: impl Fn(&Batch
     let Batch { count, a, b, c, sa, sb } = &batch;
     let mut expected = vec![0; count * instruction.bytes().d];
     let mut d = expected.clone();
-    let mut best = [0.0_f64; 2];
-    for _ in 0..REPETITIONS {
-        best[0] = best[0].max(rate(|| {
+    let mut least = [Duration::MAX; 2];
+    let (start, mut turns) = (Instant::now(), 0);
+    while turns < TURNS || start.elapsed() < LOOKED_AT {
+        least[0] = least[0].min(time(|| {
             tool.run(&Problems { count: *count, m, n, a, b, c, sa, sb }, &mut expected);
-            black_box(&expected);
         }));
-        best[1] = best[1].max(rate(|| {
-            generated(&batch, &mut d);
-            black_box(&d);
-        }));
+        least[1] = least[1].min(time(|| generated(&batch, &mut d)));
+        turns += 1;
     }
     assert!(d == expected, "{}: the crate computes something else", instruction.name);
-    best[0] / best[1]
+    least[1].as_secs_f64() / least[0].as_secs_f64()
+}
+
+fn time(work: impl FnOnce()) -> Duration {
+    let start = Instant::now();
+    work();
+    start.elapsed()
 }
 
 fn table(ratios: &[(String, f64)]) {

@@ -8,6 +8,7 @@
 //! time of the thread, as Linux accounts for it, so that programs that run beside it count for little.
 
 use std::hint::black_box;
+use std::time::Instant;
 
 use mmaprobe::batch;
 use mmaprobe::device::{Batch, Instruction};
@@ -18,9 +19,12 @@ use mmaprobe::probes::DotAdd;
 mod shapes;
 mod support;
 
-use support::{BATCH, random, rate};
+use support::{BATCH, random};
 
 const REPETITIONS: usize = 8;
+
+/// Seconds of a repetition.
+const REPETITION: f64 = 0.015;
 
 fn main() {
     let only = std::env::args().skip(1).find(|argument| !argument.starts_with('-')).unwrap_or_default();
@@ -65,6 +69,18 @@ fn row(name: &str, shape: &shapes::Shape) {
     }
     let [avx512, avx2, plain, sgemm, general, both] = best.map(|rate| rate / 1e9);
     println!("{name:39} {avx512:6.2} {:4.2} {avx2:6.2} {plain:6.2} {sgemm:6.2} {general:6.3}", both / avx512);
+}
+
+/// How often a second of processor time something can be done.
+fn rate(mut work: impl FnMut()) -> f64 {
+    work();
+    let (start, spent) = (Instant::now(), processor_seconds());
+    let mut times = 0.0;
+    while start.elapsed().as_secs_f64() < REPETITION {
+        work();
+        times += 1.0;
+    }
+    times / (processor_seconds() - spent)
 }
 
 fn simulate(compiled: &Compiled, batch: &Batch, (m, n): (usize, usize), d: &mut [u8]) {
@@ -119,4 +135,10 @@ fn sgemm(problems: usize, (m, n, k): (usize, usize, usize)) -> impl FnMut() {
         }
         black_box(&c);
     }
+}
+
+/// Processor time of this thread.
+fn processor_seconds() -> f64 {
+    let spent = std::fs::read_to_string("/proc/thread-self/schedstat").expect("Linux's accounts");
+    spent.split(' ').next().and_then(|ns| ns.parse::<f64>().ok()).expect("nanoseconds") * 1e-9
 }

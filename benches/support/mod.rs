@@ -1,6 +1,4 @@
-//! What benchmarks have in common: the problems that they solve, and how time is taken.
-
-use std::time::Instant;
+//! What benchmarks have in common: the problems that they solve.
 
 use mmaprobe::batch;
 use mmaprobe::device::{Batch, Instruction};
@@ -10,9 +8,6 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 
 /// Elements of D in a batch, about: what validation simulates at a time.
 pub const BATCH: usize = 4096;
-
-/// Seconds of a repetition.
-const REPETITION: f64 = 0.015;
 
 /// Problems in which all products count, and sums neither overflow nor are NaN.
 pub fn random(instruction: &Instruction, problems: usize) -> Batch {
@@ -25,23 +20,4 @@ pub fn random(instruction: &Instruction, problems: usize) -> Batch {
         batch::push(&mut batch, instruction, &matrices);
     }
     batch
-}
-
-/// How often a second of processor time something can be done. Processor time is what Linux accounts to the
-/// thread: programs that run beside it count for little.
-pub fn rate(mut work: impl FnMut()) -> f64 {
-    work();
-    let (start, spent) = (Instant::now(), processor_seconds());
-    let mut times = 0.0;
-    while start.elapsed().as_secs_f64() < REPETITION {
-        work();
-        times += 1.0;
-    }
-    times / (processor_seconds() - spent)
-}
-
-/// Processor time of this thread.
-fn processor_seconds() -> f64 {
-    let spent = std::fs::read_to_string("/proc/thread-self/schedstat").expect("Linux's accounts");
-    spent.split(' ').next().and_then(|ns| ns.parse::<f64>().ok()).expect("nanoseconds") * 1e-9
 }
