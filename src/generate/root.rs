@@ -72,7 +72,7 @@ pub fn subject(chapters: &[Chapter]) -> String {
 const EXAMPLE: usize = 4096;
 
 /// A runnable example with the first instruction, or the first that is small enough, if there is one.
-fn example(name: &CrateName, chapters: &[Chapter], doc: &mut dyn FnMut(&str)) {
+pub fn example(name: &CrateName, chapters: &[Chapter], doc: &mut dyn FnMut(&str)) {
     let is_small = |own: &Included| {
         let Instruction { m, n, k, .. } = own.instruction;
         [m * k, n * k, m * n].iter().all(|&elements| elements <= EXAMPLE)
