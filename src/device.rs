@@ -13,7 +13,7 @@ pub mod sheet;
 pub mod sim;
 pub mod simulated;
 
-mod description;
+pub(crate) mod description;
 
 use std::time::Duration;
 

@@ -1,7 +1,8 @@
 //! The tests of a generated crate: dot-adds and what was answered to them.
 //!
 //! Of a recording, those answers are taken that contradict an alternative to what the sheet says, for
-//! every alternative; and a sample of all others. A sheet that comes without a recording (a published one
+//! every alternative; answers to random sets of the validation, as far as they were recorded; and a sample
+//! of all others. A sheet that comes without a recording (a published one
 //! always does) has no evidence: then the dot-adds are answered by the general executor, which tells
 //! whether the crate computes what the tool does, and nothing about hardware.
 
@@ -16,7 +17,7 @@ use crate::batch;
 use crate::characterize::knob_words;
 use crate::device::replay::Replay;
 use crate::device::{DeviceError, Instruction};
-use crate::generate::GenerateError;
+use crate::generate::{GenerateError, docs};
 use crate::inference::evidence::{Answered, Class, Evidence};
 use crate::inference::{crafted, fit, knobs};
 use crate::model::scalar::Scalar;
@@ -25,6 +26,8 @@ use crate::model::{Executor, Format, Model};
 use crate::probes::random::{self, Distribution};
 use crate::probes::{DotAdd, Probe, Signature};
 use crate::sheet::arithmetic::rule_names;
+use crate::sheet::schema::{Entry, Validation};
+use crate::validation::{Nans, Plan};
 
 /// Answers of each instruction that are looked at: those asked first, crafted ones, all; of the many
 /// random ones behind them a part.
@@ -33,8 +36,10 @@ const KEPT: usize = 16_384;
 const THINNED: usize = 61;
 /// Answers that contradict the same alternative, at most.
 const WITNESSES: usize = 2;
+/// Answers to random sets of one distribution, at most.
+const VALIDATED: usize = 20;
 /// Answers in the sample of all others.
-const SAMPLE: usize = 150;
+const SAMPLE: usize = 100;
 /// Bytes that a file of unrecorded answers should have, about.
 const BYTES: usize = 24_000;
 /// Least and most dot-adds in such a file.
@@ -72,6 +77,7 @@ pub fn recorded(replay: &Replay) -> Result<Recorded, DeviceError> {
 /// If the model contradicts one of them.
 pub fn of_recording(
     instruction: &Instruction,
+    entry: &Entry,
     model: &Model,
     answers: &[(DotAdd, u64)],
     device: &str,
@@ -102,8 +108,18 @@ pub fn of_recording(
             file.dot_add(&answered[index].question, answered[index].answer);
         }
     }
+    for (distribution, validated) in validated(instruction, entry, &answered) {
+        let unchosen: Vec<usize> = validated.into_iter().filter(|&index| !chosen[index]).collect();
+        if !unchosen.is_empty() {
+            file.comment(&format!("validated random sets: {distribution}"));
+        }
+        for &index in spread(&unchosen, VALIDATED) {
+            chosen[index] = true;
+            file.dot_add(&answered[index].question, answered[index].answer);
+        }
+    }
     let rest: Vec<usize> = (0..answered.len()).filter(|&index| !chosen[index]).collect();
-    file.comment("A sample of all other answers, those to random inputs among them.");
+    file.comment("A sample of all other answers.");
     for &index in spread(&rest, SAMPLE) {
         file.dot_add(&answered[index].question, answered[index].answer);
     }
@@ -142,6 +158,25 @@ pub fn unrecorded(instruction: &Instruction, model: &Model, tool: &str) -> Strin
         }
     }
     file.finished()
+}
+
+/// The recorded answers to the random sets with which the sheet's validation began, by distribution: none
+/// if nothing was validated while the recording ran.
+fn validated(
+    instruction: &Instruction,
+    entry: &Entry,
+    answered: &[Answered],
+) -> Vec<(Distribution, Vec<usize>)> {
+    let Some(Validation { seed, .. }) = entry.validation else { return Vec::new() };
+    let distributions = Distribution::ALL.to_vec();
+    let plan = Plan { sets: u64::MAX, seed, distributions, nans: Nans::Bits };
+    let sets: HashMap<DotAdd, Distribution> =
+        plan.first_dot_adds(instruction).into_iter().map(|(distribution, set)| (set, distribution)).collect();
+    let of = |wanted: Distribution| {
+        let is_wanted = |&index: &usize| sets.get(&answered[index].question) == Some(&wanted);
+        (wanted, (0..answered.len()).filter(is_wanted).collect())
+    };
+    Distribution::ALL.into_iter().map(of).collect()
 }
 
 /// The names of the crafted probes, by question.
@@ -273,7 +308,7 @@ impl File {
     }
 
     fn comment(&mut self, text: &str) {
-        writeln!(self.text, "# {text}").expect("strings take any text");
+        writeln!(self.text, "# {}", docs::printable(text)).expect("strings take any text");
     }
 
     fn dot_add(&mut self, question: &DotAdd, answer: u64) {
