@@ -692,8 +692,10 @@ pub fn turn_alignments(model: &Model, closely: bool) -> Vec<Turned> {
         };
         for exponents in [Exponents::Raw, Exponents::Normalised] {
             let exponent_words = if exponents == Exponents::Raw { "raw" } else { "normalised" };
-            let bits = if closely || exponents == fused.exponents { 0..=MOST_FRACTION_BITS } else { 1..=0 };
-            for fraction_bits in bits {
+            if !closely && exponents != fused.exponents {
+                continue;
+            }
+            for fraction_bits in 0..=MOST_FRACTION_BITS {
                 for rounding in Rounding::EVERY {
                     let changed = |alignment| Alignment { fraction_bits, rounding, ..alignment };
                     let words = |which: &str| {
