@@ -11,6 +11,12 @@ use core::fmt;
 /// What all of the unit's instruction words have in common.
 const RESERVED: u32 = 0x0020_1000;
 
+/// The word of an instruction of the unit, this crate's or another: its number, and the number of a
+/// register or what it has in the register's place. Of both, the low five bits count.
+pub const fn word(opcode: u32, operand: u32) -> u32 {
+    RESERVED | (opcode & 31) << 5 | operand & 31
+}
+
 /// A fused multiply-add of the unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Instruction {
@@ -109,7 +115,7 @@ impl core::error::Error for WordError {}
 impl Word {
     /// The 32 bits; of the register's number, the low five bits count.
     pub const fn encode(self) -> u32 {
-        RESERVED | self.instruction.opcode() << 5 | self.register as u32 & 31
+        word(self.instruction.opcode(), self.register as u32)
     }
 
     /// Takes a word apart.

@@ -6,7 +6,8 @@
 //! later), called *the document* below. An instruction is a [word](instruction) that names a
 //! general-purpose register, and the 64 bits in that register, the [operand], say everything else:
 //! outer product or lane by lane, which lanes, which rows, which inputs. The [unit] holds the registers
-//! and executes; what happens to one element is in [alu], on the arithmetic of `mmaprobe-model`.
+//! and executes; what happens to one element is in [alu], on the arithmetic of `mmaprobe-model`. A
+//! [form] is an instruction seen as a matrix product.
 //!
 //! It is a crate of its own because both sides of the tool need it: `mmaprobe-kernels` to make the words
 //! that Apple silicon executes, the tool to simulate the unit. Neither can be asked of the other, and
@@ -40,10 +41,12 @@
 #![forbid(unsafe_code)]
 
 pub mod alu;
+pub mod form;
 pub mod instruction;
 pub mod operand;
 pub mod unit;
 
+pub use form::Form;
 pub use instruction::{Instruction, Word};
 pub use operand::Operand;
 pub use unit::Unit;

@@ -8,7 +8,7 @@ use crate::instruction::Instruction;
 use crate::operand::Operand;
 
 /// Bytes of a register.
-const REGISTER: usize = 64;
+pub const REGISTER: usize = 64;
 
 /// The register files: 5 KiB.
 #[derive(Clone, Debug, PartialEq, Eq)]
