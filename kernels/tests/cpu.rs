@@ -249,7 +249,7 @@ fn the_tail_is_computed_and_nothing_else_is_touched() {
             (0..count * per_problem * bytes).map(|_| random.next() as u8).collect()
         };
         let (m, n, k) = (shape.m, shape.n, shape.k);
-        let [factor, accumulator] = [shape.factors.bytes, shape.accumulator.bytes];
+        let [factor, accumulator] = [shape.a.bytes, shape.accumulator.bytes];
         for count in [0, 1, 15, 16, 17, 1000] {
             let a = elements(count, m * k, factor, 1);
             let b = elements(count, k * n, factor, 2);
@@ -282,8 +282,8 @@ fn mxcsr_is_restored_with_its_sticky_flags() {
         let shape = unit.shape();
         // All ones are NaNs, and 0x0101… is inexact or subnormal: flags would be raised.
         for fill in [0x01, 0x3F, 0x7F, 0xFF] {
-            let a = vec![fill; 3 * shape.m * shape.k * shape.factors.bytes];
-            let b = vec![fill; 3 * shape.k * shape.n * shape.factors.bytes];
+            let a = vec![fill; 3 * shape.m * shape.k * shape.a.bytes];
+            let b = vec![fill; 3 * shape.k * shape.n * shape.b.bytes];
             let c = vec![fill; 3 * shape.m * shape.n * shape.accumulator.bytes];
             for mode in Mode::ALL {
                 let before = mxcsr();

@@ -55,7 +55,10 @@ pub fn open(name: &str, timeout: Timeout, catalog: &Catalog) -> Result<Box<dyn D
 fn gpu(name: &str, catalog: &Catalog, timeout: Duration) -> Result<Box<dyn Device>, Failure> {
     let Some(found) = catalog.find(name) else { return Err(not_attached(name, catalog, String::new())) };
     if !cuda::is_ours(found.architecture) {
-        let why = format!("this build asks no GPU of {}", found.architecture.vendor);
+        let why = match found.architecture.is_of_processors() {
+            true => "on a machine with this processor it is --device cpu".to_string(),
+            false => format!("this build asks no GPU of {}", found.architecture.vendor),
+        };
         return Err(not_attached(name, catalog, why));
     }
     let attached = match cuda::attached(catalog) {
