@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+use crate::explain::{Bits, Named};
 use crate::selftest::Which;
 
 /// Finds out what a matrix unit actually computes, bit for bit.
@@ -82,6 +83,13 @@ Examples:
   mmaprobe layout --instruction mma.m16n8k16.f32.f16.f16.f32 --matrix A
   mmaprobe layout --instruction wgmma.m64n8k16.f32.f16.f16 --matrix D --arch h100")]
     Layout(Layout),
+    /// Print what an operand of Apple's matrix unit says, field by field
+    #[command(after_help = "\
+Examples:
+  mmaprobe explain 0x8000000000000000
+  mmaprobe explain 0x0000860000500000 --instruction fma32
+  mmaprobe explain 0x0000860000500000 --instruction 0x00201187")]
+    Explain(Explain),
 }
 
 /// `instructions`.
@@ -115,6 +123,17 @@ pub struct Timeout {
     /// Seconds that an external device may say nothing, and that a GPU may compute a part
     #[arg(long, value_name = "S", default_value_t = 60.0, value_parser = seconds)]
     pub device_timeout: f64,
+}
+
+/// `explain`.
+#[derive(Debug, Args)]
+pub struct Explain {
+    /// The 64 bits of the operand, as 0x…, 0b… or in decimal
+    #[arg(value_name = "OPERAND", allow_negative_numbers = true)]
+    pub operand: Bits,
+    /// Whose operand it is: fma16, fma32, fma64 or a 32-bit instruction word
+    #[arg(long, value_name = "I")]
+    pub instruction: Option<Named>,
 }
 
 /// `layout`.

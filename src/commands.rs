@@ -2,6 +2,7 @@
 
 mod characterize;
 mod devices;
+mod explain;
 mod generate;
 mod instructions;
 mod layout;
@@ -129,6 +130,7 @@ pub fn run(cli: Cli) -> Result<Outcome, Failure> {
         Command::Instructions(arguments) => instructions::run(&arguments, &catalog),
         Command::Characterize(arguments) => characterize::run(&arguments, &catalog),
         Command::Selftest(arguments) => selftest::run(&arguments),
+        Command::Explain(arguments) => explain::run(&arguments),
         Command::Layout(arguments) => layout::run(&arguments, &catalog),
         Command::Show(arguments) => show::run(&arguments),
         Command::Generate(arguments) => generate::run(&arguments),

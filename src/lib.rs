@@ -12,6 +12,7 @@ pub mod characterize;
 pub mod cli;
 pub mod commands;
 pub mod device;
+pub mod explain;
 pub mod gemm;
 pub mod generate;
 pub mod inference;

@@ -81,3 +81,26 @@ fn characterizing_it_finds_what_is_published() {
         assert_eq!(found.arithmetic, published.arithmetic, "{}", found.name);
     }
 }
+
+#[test]
+fn explain_fits_80_columns_and_refuses_what_is_no_operand() {
+    for arguments in [&["0xffffffffffffffff"][..], &["0", "--instruction", "fma16"], &["0x8000000000000000"]]
+    {
+        let output = mmaprobe(&[&["explain"], arguments].concat());
+        assert_eq!(output.status.code(), Some(0), "{arguments:?}");
+        let text = String::from_utf8(output.stdout).unwrap();
+        assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+        assert!(text.contains("X offset") && text.starts_with("operand 0x"), "{text}");
+    }
+    for (arguments, says) in [
+        (&["0xfffffffffffffffff"][..], "more than 64 bits"),
+        (&["-1"], "no decimal number"),
+        (&["0", "--instruction", "fma8"], "expected fma16, fma32, fma64"),
+        (&["0", "--instruction", "0x00201220"], "instruction 17 of the matrix unit is not modelled"),
+    ] {
+        let output = mmaprobe(&[&["explain"], arguments].concat());
+        let stderr = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}: {stderr}");
+        assert!(stderr.contains(says), "{arguments:?}: {stderr}");
+    }
+}

@@ -111,6 +111,51 @@ mod at {
     pub const Y_OFFSET: u32 = 0;
 }
 
+/// A field's place among the 64 bits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Field {
+    /// What it is about, as the document names it.
+    pub name: &'static str,
+    /// Its lowest bit.
+    pub lowest: u32,
+    /// How many bits it has.
+    pub width: u32,
+}
+
+impl Field {
+    const fn new(name: &'static str, lowest: u32, width: u32) -> Field {
+        Field { name, lowest, width }
+    }
+
+    /// Its bits, in their places.
+    pub const fn mask(self) -> u64 {
+        ((1 << self.width) - 1) << self.lowest
+    }
+
+    /// Its value.
+    pub const fn of(self, bits: u64) -> u64 {
+        (bits & self.mask()) >> self.lowest
+    }
+}
+
+/// The fields from the highest bit to the lowest; all other bits are always ignored.
+pub const FIELDS: [Field; 14] = [
+    Field::new("mode", at::VECTOR, 1),
+    Field::new("Z width", at::Z_IS_F32, 1),
+    Field::new("X width", at::X_IS_F16, 1),
+    Field::new("Y width", at::Y_IS_F16, 1),
+    Field::new("X enable mode", at::X_ENABLE + Enable::VALUE_BITS, 2),
+    Field::new("X enable value", at::X_ENABLE, Enable::VALUE_BITS),
+    Field::new("Y enable mode", at::Y_ENABLE + Enable::VALUE_BITS, 2),
+    Field::new("Y enable value", at::Y_ENABLE, Enable::VALUE_BITS),
+    Field::new("skip X", at::SKIP_X, 1),
+    Field::new("skip Y", at::SKIP_Y, 1),
+    Field::new("skip Z", at::SKIP_Z, 1),
+    Field::new("Z row", at::Z_ROW, 6),
+    Field::new("X offset", at::X_OFFSET, 9),
+    Field::new("Y offset", at::Y_OFFSET, 9),
+];
+
 /// Bits of an enable field, mode and value together.
 const ENABLE: u64 = 0x7f;
 const Z_ROW: u64 = 63;

@@ -1,7 +1,7 @@
 //! Operands and instruction words: fields, ignored bits, and that nothing at all makes the unit panic.
 
 use mmaprobe_apple::instruction::WordError;
-use mmaprobe_apple::operand::{Enable, EnableMode};
+use mmaprobe_apple::operand::{Enable, EnableMode, FIELDS};
 use mmaprobe_apple::{Instruction, Operand, Unit, Word};
 use rand::{Rng, RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -35,6 +35,17 @@ fn each_field_has_its_bits() {
         assert_eq!(operand.encode(), bits, "{operand:?}");
         assert_eq!(Operand::decode(bits), operand, "{bits:#x}");
     }
+}
+
+#[test]
+fn all_other_bits_are_ignored_and_no_two_fields_share_one() {
+    let mut all = 0;
+    for field in FIELDS {
+        assert_eq!(all & field.mask(), 0, "{}", field.name);
+        assert_eq!(field.of(!0) << field.lowest, field.mask());
+        all |= field.mask();
+    }
+    assert_eq!(all, !IGNORED);
 }
 
 #[test]
