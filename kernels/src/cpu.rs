@@ -23,12 +23,14 @@
 mod apple;
 #[cfg(target_arch = "x86_64")]
 mod features;
+pub mod repeat;
 mod shape;
 #[cfg(target_arch = "x86_64")]
 mod tile;
 #[cfg(target_arch = "x86_64")]
 mod vector;
 
+use repeat::{ROUNDS, Repeat};
 pub use shape::Shape;
 #[cfg(target_arch = "x86_64")]
 use shape::{TDPBF16PS, TDPFP16PS, VDPBF16PS, VFMADD231PD, VFMADD231PH, VFMADD231PS};
@@ -129,6 +131,7 @@ pub struct Unit {
     shape: &'static Shape,
     registers: &'static str,
     kernel: Kernel,
+    repeat: Repeat,
 }
 
 impl Unit {
@@ -145,6 +148,33 @@ impl Unit {
     /// The modes that it can be executed in, the default first.
     pub fn modes(&self) -> &'static [Mode] {
         if cfg!(target_arch = "x86_64") { &Mode::ALL } else { &[Mode::Default] }
+    }
+
+    /// The most accumulators that it can be [repeated](Unit::repeat) on.
+    pub fn accumulators(&self) -> usize {
+        self.repeat.most
+    }
+
+    /// Floating-point operations of one execution, a multiply-add being two.
+    pub fn operations(&self) -> u64 {
+        let Shape { m, n, k, .. } = *self.shape;
+        2 * (m * n * k * self.repeat.problems) as u64
+    }
+
+    /// Executes the instruction again and again on registers alone, on so many independent accumulators
+    /// in turn; at least `executions` times. Returns how many times it was.
+    ///
+    /// # Panics
+    /// If there is no loop on so many [accumulators](Unit::accumulators), or on none.
+    pub fn repeat(&self, accumulators: usize, executions: u64) -> u64 {
+        let Repeat { most, run, .. } = self.repeat;
+        assert!((1..=most).contains(&accumulators), "{accumulators} accumulators of {most}");
+        let in_a_pass = ROUNDS * accumulators as u64;
+        let passes = executions.div_ceil(in_a_pass).max(1);
+        // SAFETY: a `Unit` is only made once detection has found its instruction; the loop exists, and is
+        // passed through at least once.
+        unsafe { run(accumulators, passes) }
+        passes * in_a_pass
     }
 
     /// Computes D = A·B + C for each problem, D row by row. MXCSR is the same before and after, its
@@ -224,22 +254,22 @@ impl Processor {
 unsafe fn offered(features: &features::Features) -> (Vec<Unit>, Vec<(&'static str, String)>) {
     use features::{AMX_BF16, AMX_FP16, AVX512_BF16, AVX512_FP16, AVX512F, FMA, Need};
 
-    let candidates: [(&Shape, &[Need], &str, Kernel); 8] = [
-        (&TDPBF16PS, &AMX_BF16, "tmm", tile::tdpbf16ps),
-        (&TDPFP16PS, &AMX_FP16, "tmm", tile::tdpfp16ps),
-        (&VDPBF16PS, &AVX512_BF16, "zmm", vector::vdpbf16ps_zmm),
-        (&VFMADD231PS, &AVX512F, "zmm", vector::vfmadd231ps_zmm),
-        (&VFMADD231PS, &FMA, "ymm", vector::vfmadd231ps_ymm),
-        (&VFMADD231PD, &AVX512F, "zmm", vector::vfmadd231pd_zmm),
-        (&VFMADD231PD, &FMA, "ymm", vector::vfmadd231pd_ymm),
-        (&VFMADD231PH, &AVX512_FP16, "zmm", vector::vfmadd231ph_zmm),
+    let candidates: [(&Shape, &[Need], &str, Kernel, Repeat); 8] = [
+        (&TDPBF16PS, &AMX_BF16, "tmm", tile::tdpbf16ps, tile::TDPBF16PS),
+        (&TDPFP16PS, &AMX_FP16, "tmm", tile::tdpfp16ps, tile::TDPFP16PS),
+        (&VDPBF16PS, &AVX512_BF16, "zmm", vector::vdpbf16ps_zmm, vector::VDPBF16PS_ZMM),
+        (&VFMADD231PS, &AVX512F, "zmm", vector::vfmadd231ps_zmm, vector::VFMADD231PS_ZMM),
+        (&VFMADD231PS, &FMA, "ymm", vector::vfmadd231ps_ymm, vector::VFMADD231PS_YMM),
+        (&VFMADD231PD, &AVX512F, "zmm", vector::vfmadd231pd_zmm, vector::VFMADD231PD_ZMM),
+        (&VFMADD231PD, &FMA, "ymm", vector::vfmadd231pd_ymm, vector::VFMADD231PD_YMM),
+        (&VFMADD231PH, &AVX512_FP16, "zmm", vector::vfmadd231ph_zmm, vector::VFMADD231PH_ZMM),
     ];
     let (mut units, mut absent) = (Vec::<Unit>::new(), Vec::new());
     for shape in Shape::all() {
         let mut reasons = Vec::new();
         let unit = candidates.iter().filter(|candidate| candidate.0 == shape).find_map(
-            |&(_, needs, registers, kernel)| match features.unmet(needs) {
-                None => Some(Unit { shape, registers, kernel }),
+            |&(_, needs, registers, kernel, repeat)| match features.unmet(needs) {
+                None => Some(Unit { shape, registers, kernel, repeat }),
                 Some(reason) => {
                     reasons.push(reason);
                     None

@@ -4,6 +4,7 @@
 use std::arch::asm;
 
 use half::{bf16, f16};
+use mmaprobe_kernels::cpu::repeat::dependent_adds;
 use mmaprobe_kernels::cpu::{Mode, Problems, Processor, Unit};
 use mmaprobe_model::{Executor, Model, Rounding, format};
 
@@ -266,6 +267,24 @@ fn the_tail_is_computed_and_nothing_else_is_touched() {
             assert!(together == apart, "{} of {count}", shape.name);
         }
     }
+}
+
+#[test]
+fn loops_execute_at_least_as_often_as_asked() {
+    for unit in &Processor::detect().units {
+        assert_eq!(unit.operations() % (2 * unit.shape().k as u64), 0);
+        for accumulators in 1..=unit.accumulators() {
+            for executions in [0, 1, 1000] {
+                let executed = unit.repeat(accumulators, executions);
+                let pass = 4 * accumulators as u64;
+                assert!(executed >= executions && executed < executions.max(1) + pass, "{executed}");
+                assert_eq!(executed % pass, 0);
+            }
+        }
+        let beyond = std::panic::catch_unwind(|| unit.repeat(unit.accumulators() + 1, 1));
+        assert!(beyond.is_err() && std::panic::catch_unwind(|| unit.repeat(0, 1)).is_err());
+    }
+    assert_eq!(dependent_adds(100), 112);
 }
 
 fn mxcsr() -> u32 {

@@ -13,6 +13,7 @@ use mmaprobe_apple::form::{self, Form, Machine};
 use mmaprobe_apple::instruction::{Instruction, word};
 use mmaprobe_apple::unit::REGISTER;
 
+use super::repeat::{ROUNDS, Repeat};
 use super::shape::APPLE;
 use super::{Kernel, Problems, Processor, Unit};
 
@@ -104,20 +105,47 @@ unsafe fn kernel<const FORM: usize>(problems: Problems<'_>, d: &mut [u8], _mxcsr
     Form::ALL[FORM].run(&mut unit, form::Problems { count, a, b, c, d });
 }
 
-const KERNELS: [Kernel; FORMS] = [
-    kernel::<0>,
-    kernel::<1>,
-    kernel::<2>,
-    kernel::<3>,
-    kernel::<4>,
-    kernel::<5>,
-    kernel::<6>,
-    kernel::<7>,
-    kernel::<8>,
-    kernel::<9>,
-    kernel::<10>,
-    kernel::<11>,
-    kernel::<12>,
+/// The form of that index, over and over.
+///
+/// # Safety
+/// See [`Repeat::run`].
+unsafe fn repeat<const FORM: usize>(accumulators: usize, passes: u64) {
+    const NEXT_Z_ROW: u64 = 1 << 20;
+    let form = &Form::ALL[FORM];
+    // SAFETY: the unit is there, and nothing else here switches it on. Its registers are zero at first.
+    let mut unit = unsafe { SwitchedOn::new() };
+    for _ in 0..passes * ROUNDS {
+        let mut operand = form.operand.encode();
+        for _ in 0..accumulators {
+            unit.execute(form.instruction, operand);
+            operand += NEXT_Z_ROW;
+        }
+    }
+}
+
+/// What executes the form of that index.
+const fn executes<const FORM: usize>() -> (Kernel, Repeat) {
+    // As many as the document's tables have.
+    const MOST: usize = 16;
+    let form = &Form::ALL[FORM];
+    let most = if form.accumulators() < MOST { form.accumulators() } else { MOST };
+    (kernel::<FORM>, Repeat { most, problems: form.problems(), run: repeat::<FORM> })
+}
+
+const EXECUTES: [(Kernel, Repeat); FORMS] = [
+    executes::<0>(),
+    executes::<1>(),
+    executes::<2>(),
+    executes::<3>(),
+    executes::<4>(),
+    executes::<5>(),
+    executes::<6>(),
+    executes::<7>(),
+    executes::<8>(),
+    executes::<9>(),
+    executes::<10>(),
+    executes::<11>(),
+    executes::<12>(),
 ];
 
 /// The processor, with all forms if it has the unit.
@@ -125,8 +153,8 @@ pub fn detect() -> Processor {
     let (mut units, mut absent) = (Vec::new(), Vec::new());
     match has_unit() {
         Ok(()) => {
-            let unit = |(shape, kernel)| Unit { shape, registers: "X, Y and Z", kernel };
-            units.extend(APPLE.iter().zip(KERNELS).map(unit));
+            let unit = |(shape, (kernel, repeat))| Unit { shape, registers: "X, Y and Z", kernel, repeat };
+            units.extend(APPLE.iter().zip(EXECUTES).map(unit));
         }
         Err(reason) => absent.extend(APPLE.iter().map(|shape| (shape.name, reason.clone()))),
     }
