@@ -10,6 +10,7 @@ mod open;
 mod selftest;
 mod show;
 mod simulate;
+mod throughput;
 mod validate;
 mod vectors;
 
@@ -17,7 +18,7 @@ use std::io::Write;
 use std::process::ExitCode;
 
 use crate::catalog::{Catalog, CatalogError};
-use crate::cli::{Cli, Command};
+use crate::cli::{Cli, Command, Threads};
 use crate::device::sheet::OpenError;
 use crate::device::sim::SimError;
 use crate::device::{Device, DeviceError, Fault, Instruction, listing};
@@ -115,7 +116,14 @@ impl Failure {
 /// # Errors
 /// If it cannot do what it was asked; see [`Failure`].
 pub fn run(cli: Cli) -> Result<Outcome, Failure> {
-    if let Some(threads) = cli.threads {
+    let is_throughput = matches!(cli.command, Command::Throughput(_));
+    if let Some(Threads { from, to }) = cli.threads
+        && from != to
+        && !is_throughput
+    {
+        return Err(Failure::Usage(format!("--threads {from}-{to}: only throughput takes several numbers")));
+    }
+    if let Some(Threads { from: threads, .. }) = cli.threads.filter(|_| !is_throughput) {
         rayon::ThreadPoolBuilder::new()
             .num_threads(threads.into())
             .build_global()
@@ -135,6 +143,7 @@ pub fn run(cli: Cli) -> Result<Outcome, Failure> {
         Command::Show(arguments) => show::run(&arguments),
         Command::Generate(arguments) => generate::run(&arguments),
         Command::Simulate(arguments) => simulate::run(&arguments, &catalog),
+        Command::Throughput(arguments) => throughput::run(&arguments, cli.threads, &catalog),
         Command::Validate(arguments) => match &arguments.vectors[..] {
             [] => validate::run(&arguments, &catalog),
             files => vectors::run(&arguments, files, &catalog),

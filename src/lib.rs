@@ -24,6 +24,7 @@ pub mod selftest;
 pub mod sheet;
 pub mod shrink;
 pub mod table;
+pub mod throughput;
 pub mod validation;
 pub mod vectors;
 

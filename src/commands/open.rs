@@ -44,11 +44,16 @@ pub fn open(name: &str, timeout: Timeout, catalog: &Catalog) -> Result<Box<dyn D
             Ok(Box::new(Cuda::open(name, ordinal, catalog, timeout)?))
         }
         None if catalog.find(name).is_some() => gpu(name, catalog, timeout),
-        _ => Err(Failure::Usage(format!(
-            "there is no device '{name}'{} (cpu, cuda[:N], sim:NAME, sheet:FILE, replay:FILE and exec:COMMAND are known)",
-            did_you_mean(&catalog.near(name))
-        ))),
+        _ => Err(unknown(name, catalog)),
     }
+}
+
+/// Nothing is called so.
+pub fn unknown(name: &str, catalog: &Catalog) -> Failure {
+    Failure::Usage(format!(
+        "there is no device '{name}'{} (cpu, cuda[:N], sim:NAME, sheet:FILE, replay:FILE and exec:COMMAND are known)",
+        did_you_mean(&catalog.near(name))
+    ))
 }
 
 /// Opens the first attached GPU that a name of the catalogue stands for.
