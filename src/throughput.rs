@@ -48,7 +48,7 @@ impl Sample {
     }
 }
 
-/// A figure: many samples of one thing.
+/// A figure: many samples of one thing. Disturbed ones are left out unless there are no others.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Figure {
     /// Executions a second, the median.
@@ -69,8 +69,10 @@ impl Figure {
     /// # Panics
     /// If there are none.
     pub fn of(samples: &[Sample]) -> Figure {
+        let disturbed = samples.iter().filter(|sample| sample.is_disturbed()).count();
+        let counts = |sample: &&Sample| disturbed == samples.len() || !sample.is_disturbed();
         let sorted = |value: fn(&Sample) -> f64| {
-            let mut values: Vec<f64> = samples.iter().map(value).collect();
+            let mut values: Vec<f64> = samples.iter().filter(counts).map(value).collect();
             values.sort_by(f64::total_cmp);
             values
         };
@@ -81,7 +83,7 @@ impl Figure {
             spread: (quantile(&rates, 0.75) - quantile(&rates, 0.25)) / 2.0 / rate,
             hertz: quantile(&sorted(|sample| sample.hertz), 0.5),
             per_cycle: quantile(&sorted(|sample| sample.rate / sample.hertz), 0.5),
-            disturbed: samples.iter().filter(|sample| sample.is_disturbed()).count(),
+            disturbed,
         }
     }
 }
@@ -284,10 +286,13 @@ mod tests {
         let mut five = samples(&[40.0, 10.0, 30.0, 1000.0, 20.0], 10.0);
         five[3].undisturbed = 0.5;
         let figure = Figure::of(&five);
-        assert_eq!((figure.rate, figure.hertz, figure.per_cycle), (30.0, 10.0, 3.0));
-        // The quartiles are 20 and 40.
-        assert_eq!(figure.spread, 10.0 / 30.0);
-        assert_eq!(figure.disturbed, 1);
+        // Of 10, 20, 30 and 40; the quartiles are 17.5 and 32.5.
+        assert_eq!((figure.rate, figure.hertz, figure.per_cycle), (25.0, 10.0, 2.5));
+        assert_eq!((figure.spread, figure.disturbed), (7.5 / 25.0, 1));
+        // Where all are disturbed, all count.
+        five.iter_mut().for_each(|sample| sample.undisturbed = 0.5);
+        let figure = Figure::of(&five);
+        assert_eq!((figure.rate, figure.spread, figure.disturbed), (30.0, 10.0 / 30.0, 5));
         // Between two values half way.
         assert_eq!(Figure::of(&samples(&[1.0, 2.0], 1.0)).rate, 1.5);
         assert_eq!(Figure::of(&samples(&[7.0], 1.0)).spread, 0.0);

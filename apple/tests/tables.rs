@@ -143,7 +143,8 @@ fn widths() {
     //
     // With x_i = i + 1, y_j = j + 2 and element l of register r of Z = (7r + l) mod 50, for i = 2 and
     // j = 3 (in a vector, i = j = 2), in row 5: three products are 15, those of vectors 12.
-    let rows: [(Instruction, u64, [Width; 3], usize, (usize, usize, u64)); 15] = [
+    type Row = (Instruction, u64, [Width; 3], usize, (usize, usize, u64));
+    let rows: [Row; 15] = [
         (Instruction::Fma16, 0b0000, [F16, F16, F16], 2, (7, 4, 0x4c00)),
         (Instruction::Fma16, 0b0100, [F16, F16, F32], 1, (6, 4, 0x4268_0000)),
         (Instruction::Fma32, 0b0000, [F32, F32, F32], 4, (13, 8, 0x4268_0000)),

@@ -59,9 +59,10 @@ fn plot(throughput: &Throughput) -> String {
 
     let mut text = format!(
         "<text x=\"{LEFT}\" y=\"18\" font-size=\"13\" font-weight=\"bold\">{} on {}</text>\n\
-         <text x=\"{LEFT}\" y=\"34\">GFLOPS</text>\n",
+         <text x=\"{LEFT}\" y=\"34\">GFLOPS{}</text>\n",
         escaped(&throughput.name),
-        escaped(&throughput.registers)
+        escaped(&throughput.registers),
+        if throughput.peak.is_some() { "; dashed: peak" } else { "" }
     );
     let mut line = |element: String| text.push_str(&(element + "\n"));
     let mut value = 0.0;
@@ -147,8 +148,7 @@ mod tests {
         }
         assert!(svg.starts_with("<svg") && svg.ends_with("</svg>\n"));
         assert_eq!(svg.matches("<g ").count(), 3);
-        // Twice the operations are at half the distance from the top line.
-        assert!(svg.contains(">GFLOPS<") && svg.contains("6 threads"));
+        assert!(svg.contains(">GFLOPS; dashed: peak<") && svg.contains("6 threads"));
     }
 
     #[test]

@@ -128,7 +128,8 @@ fn notes(throughput: &Throughput) -> Vec<String> {
     let disturbed: Vec<usize> = alone.map(|(figure, _)| figure.disturbed).collect();
     let (some, all) = (disturbed.iter().sum::<usize>(), disturbed.len() * throughput.repetitions);
     if some > 0 {
-        notes.push(format!("In {some} of {all} samples something else had a processor meanwhile."));
+        notes.push(format!("In {some} of {all} samples something else had a processor meanwhile; they are left out of a figure that \
+             has others."));
     }
     notes
 }
