@@ -5,7 +5,7 @@
 //! instructions `fma16`, `fma32` and `fma64` ("fma.md" of the project that documents them on M1 and
 //! later), called *the document* below. An instruction is a [word](instruction) that names a
 //! general-purpose register, and the 64 bits in that register, the [operand], say everything else:
-//! outer product or lane by lane, which lanes, which rows, which inputs. The [unit] holds the registers
+//! outer product or lane by lane, which lanes, which rows, which inputs. The [unit](mod@unit) holds the registers
 //! and executes; what happens to one element is in [alu], on the arithmetic of `mmaprobe-model`. A
 //! [form] is an instruction seen as a matrix product.
 //!
