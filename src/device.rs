@@ -3,6 +3,7 @@
 //! Everything above sees a device through [`Device::run`] alone: bit patterns in, bit patterns out,
 //! or a typed error.
 
+pub mod apple;
 pub mod cpu;
 pub mod cuda;
 pub mod exec;

@@ -589,3 +589,50 @@ fn a_full_disk() {
     let run = run(&[&["characterize", "--device", &device], &record[..]].concat()).ends(2);
     run.says(&["/dev/full", "No space left on device"]);
 }
+
+// Throughput.
+
+#[test]
+fn throughput_is_measured_and_reported() {
+    let Some((_folder, report)) = Cpu::open().ok().map(|_| file("speed.md")) else {
+        eprintln!("NOT RUN: this processor has nothing to measure");
+        return;
+    };
+    let arguments =
+        ["throughput", "--device", "cpu", "--repetitions", "1", "--threads", "1-3", "--report", &report];
+    let measured = run(&arguments).ends(0);
+    at_most_80_columns(&measured.stdout);
+    let markdown = fs::read_to_string(&report).unwrap();
+    let svg = fs::read_to_string(report.replace(".md", ".svg")).unwrap();
+    for unit in mmaprobe_kernels::cpu::Processor::detect().units {
+        let title = format!("{} on {}", unit.shape().name, unit.registers());
+        assert!(measured.stdout.contains(&title) && svg.contains(&title), "{}", measured.stdout);
+        assert!(
+            markdown.contains(&format!("## {title}\n\n| accumulators | 1 thread | 2 threads |")),
+            "{markdown}"
+        );
+    }
+    assert!(markdown.contains("(speed.svg)"));
+    run(&arguments).ends(2).says(&["speed.md", "--force replaces it"]);
+}
+
+#[test]
+fn what_has_no_throughput_is_refused() {
+    for (arguments, says) in [
+        (&["--device", "sim:m1"][..], "no hardware"),
+        (&["--device", "exec:true"], "slower than any unit"),
+        (&["--device", "cuda:0"], "GPUs are not timed yet"),
+        (&["--device", "h100"], "GPUs are not timed yet"),
+        (&["--device", "cpv"], "there is no device 'cpv'"),
+        (&["--device", "cpu", "--threads", "3-2"], "a number from 1 to 1024"),
+        (&["--device", "cpu", "--threads", "0"], "a number from 1 to 1024"),
+    ] {
+        run(&[&["throughput"], arguments].concat()).ends(2).says(&[says]);
+    }
+    run(&["devices", "--threads", "1-2"]).ends(2).says(&["only throughput takes several numbers"]);
+    if Cpu::open().is_ok() {
+        let refused = |more: &[&str]| run(&[&["throughput", "--device", "cpu"], more].concat()).ends(2);
+        refused(&["--instruction", "fmul"]).says(&["no instruction here matches 'fmul'", "there are: "]);
+        refused(&["--report", "speed.txt"]).says(&["must end in .md"]);
+    }
+}
