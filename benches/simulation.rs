@@ -23,9 +23,9 @@ use rand_core::SeedableRng;
 use rand_xoshiro::Xoshiro256PlusPlus;
 
 mod shapes;
+mod support;
 
-/// Elements of D in a batch, about: what validation simulates at a time.
-const BATCH: usize = 4096;
+use support::{BATCH, random};
 
 const REPETITIONS: usize = 8;
 
@@ -188,17 +188,4 @@ fn sgemm(problems: usize, (m, n, k): (usize, usize, usize)) -> impl FnMut() {
         }
         black_box(&c);
     }
-}
-
-/// Problems in which all products count, and sums neither overflow nor are NaN.
-fn random(instruction: &Instruction, problems: usize) -> Batch {
-    let mut rng = Xoshiro256PlusPlus::seed_from_u64(1);
-    let mut generator = Generator::new(instruction.m, instruction.n, &instruction.signature());
-    let mut matrices = Matrices::default();
-    let mut batch = Batch::default();
-    for _ in 0..problems {
-        generator.fill(Distribution::NearExponents, &mut rng, &mut matrices);
-        batch::push(&mut batch, instruction, &matrices);
-    }
-    batch
 }

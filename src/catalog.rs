@@ -1,4 +1,4 @@
-//! The catalogue: architectures, the GPUs that have them, and their matrix instructions.
+//! The catalogue: architectures, the GPUs and processors that have them, and their matrix instructions.
 //!
 //! It is data: a file for each architecture in `catalog/`, embedded in the tool, in the form that
 //! [`file`](mod@file) describes. A user adds an architecture with a file of the same form. Where the file says
@@ -19,6 +19,7 @@ pub use file::CatalogError;
 
 use serde::Deserialize;
 
+use crate::device::apple;
 use crate::sheet::{self, Sheet, SheetError};
 
 /// The architectures that the tool knows.
@@ -27,7 +28,7 @@ pub struct Catalog {
     architectures: Vec<Architecture>,
 }
 
-/// A GPU architecture.
+/// An architecture of GPUs, or of processors with a matrix unit.
 #[derive(Clone, Debug)]
 pub struct Architecture {
     /// Its short name: `cdna3`.
@@ -38,7 +39,7 @@ pub struct Architecture {
     pub vendor: String,
     /// The ISA targets that name it; the first one is compiled for.
     pub targets: Vec<String>,
-    /// The GPUs that have it.
+    /// The GPUs or processors that have it.
     pub gpus: Vec<Gpu>,
     /// Its instructions.
     pub families: Vec<Family>,
@@ -73,7 +74,7 @@ pub struct Expansion {
     pub names: Vec<String>,
 }
 
-/// A GPU.
+/// A GPU, or a processor.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Gpu {
     /// Its marketing name: `MI300X`.
@@ -111,8 +112,8 @@ macro_rules! embedded {
 }
 
 /// Path, catalogue file and sheet of each embedded architecture.
-const EMBEDDED: [(&str, &str, Option<&str>); 11] = embedded!(
-    "volta", "turing", "ampere", "ada", "hopper", "blackwell", "rtx_blackwell", "cdna1", "cdna2", "cdna3";
+const EMBEDDED: [(&str, &str, Option<&str>); 12] = embedded!(
+    "volta", "turing", "ampere", "ada", "hopper", "blackwell", "rtx_blackwell", "cdna1", "cdna2", "cdna3", "m1";
     without a sheet: "cdna4"
 );
 
@@ -203,6 +204,11 @@ impl Architecture {
             }
             None => Ok(published::sheet(self)),
         }
+    }
+
+    /// Whether it is one of processors, whose unit the device `cpu` asks, and not of GPUs.
+    pub fn is_of_processors(&self) -> bool {
+        self.families.iter().any(|family| family.kernel == apple::KERNEL)
     }
 
     /// Whether there is a [sheet](Architecture::sheet).

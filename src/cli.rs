@@ -1,18 +1,21 @@
 //! The command line: what can be said, and the help for it.
 
 use std::path::PathBuf;
+use std::str::FromStr;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+use crate::explain::{Bits, Named};
 use crate::selftest::Which;
 
 /// Finds out what a matrix unit actually computes, bit for bit.
 #[derive(Debug, Parser)]
 #[command(name = "mmaprobe", version, about, after_help = EXIT_CODES, max_term_width = 80)]
 pub struct Cli {
-    /// Threads to use; all cores by default. Results do not depend on it.
-    #[arg(long, global = true, display_order = 100, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
-    pub threads: Option<u16>,
+    /// Threads to use; all cores by default. Results do not depend on it; throughput, whose figures
+    /// do, takes several numbers, 1-6
+    #[arg(long, global = true, display_order = 100, value_name = "N")]
+    pub threads: Option<Threads>,
     /// Add the architecture that this catalogue file describes
     #[arg(long, global = true, value_name = "FILE")]
     pub catalog: Vec<PathBuf>,
@@ -25,6 +28,29 @@ const EXIT_CODES: &str = "\
 Exit codes: 0 what was claimed held; 1 a comparison failed (mismatch, refuted,
 unexplained, no function; ambiguous with --strict); 2 usage or bad input; 3 the
 device failed. Data goes to stdout, everything for people to stderr.";
+
+/// A number of threads, `4`, or several, `1-6`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Threads {
+    /// The least, at least 1.
+    pub from: u16,
+    /// The most, at most 1024.
+    pub to: u16,
+}
+
+impl FromStr for Threads {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Threads, String> {
+        let (from, to) = text.split_once('-').unwrap_or((text, text));
+        match (from.parse(), to.parse()) {
+            (Ok(from), Ok(to)) if (1..=1024).contains(&from) && (from..=1024).contains(&to) => {
+                Ok(Threads { from, to })
+            }
+            _ => Err("a number from 1 to 1024 is expected, or two with - between them".to_string()),
+        }
+    }
+}
 
 /// Far more than anybody waits for, and few enough to count without overflow.
 const MOST: u64 = 1_000_000_000_000;
@@ -73,6 +99,9 @@ Examples:
     /// Multiply matrices of any size with one instruction of a device: D = A·B + C
     #[command(after_help = SIMULATE_HELP)]
     Simulate(Simulate),
+    /// Measure how fast instructions are, on registers alone
+    #[command(after_help = THROUGHPUT_HELP)]
+    Throughput(Throughput),
     /// Characterize random machines that nobody has seen, and check every claim
     #[command(after_help = SELFTEST_HELP)]
     Selftest(Selftest),
@@ -82,6 +111,13 @@ Examples:
   mmaprobe layout --instruction mma.m16n8k16.f32.f16.f16.f32 --matrix A
   mmaprobe layout --instruction wgmma.m64n8k16.f32.f16.f16 --matrix D --arch h100")]
     Layout(Layout),
+    /// Print what an operand of Apple's matrix unit says, field by field
+    #[command(after_help = "\
+Examples:
+  mmaprobe explain 0x8000000000000000
+  mmaprobe explain 0x0000860000500000 --instruction fma32
+  mmaprobe explain 0x0000860000500000 --instruction 0x00201187")]
+    Explain(Explain),
 }
 
 /// `instructions`.
@@ -115,6 +151,17 @@ pub struct Timeout {
     /// Seconds that an external device may say nothing, and that a GPU may compute a part
     #[arg(long, value_name = "S", default_value_t = 60.0, value_parser = seconds)]
     pub device_timeout: f64,
+}
+
+/// `explain`.
+#[derive(Debug, Args)]
+pub struct Explain {
+    /// The 64 bits of the operand, as 0x…, 0b… or in decimal
+    #[arg(value_name = "OPERAND", allow_negative_numbers = true)]
+    pub operand: Bits,
+    /// Whose operand it is: fma16, fma32, fma64 or a 32-bit instruction word
+    #[arg(long, value_name = "I")]
+    pub instruction: Option<Named>,
 }
 
 /// `layout`.
@@ -283,6 +330,36 @@ pub struct Simulate {
     /// Append products +0·+0 where K is no multiple of the instruction's; this can change results
     #[arg(long)]
     pub pad_k: bool,
+}
+
+const THROUGHPUT_HELP: &str = "\
+Each instruction is executed over and over without loads and stores, on 1 and more
+independent accumulators in each of --threads threads. Figures are medians of
+interleaved samples; the clock is measured, and the peak is what the unit's maker
+says of a cycle, at that clock.
+
+Examples:
+  mmaprobe throughput --device cpu --instruction 'vdp*' --threads 1-2
+  mmaprobe throughput --device cpu --report cpu-throughput.md";
+
+/// `throughput`.
+#[derive(Debug, Args)]
+pub struct Throughput {
+    /// The device; so far only cpu can be measured
+    #[arg(long, value_name = "D")]
+    pub device: String,
+    /// Only instructions whose name matches, with * and ?
+    #[arg(long, value_name = "GLOB")]
+    pub instruction: Option<String>,
+    /// Samples of each figure
+    #[arg(long, value_name = "N", default_value_t = 15, value_parser = clap::value_parser!(u16).range(1..=10_000))]
+    pub repetitions: u16,
+    /// Write a report to this file, which ends in .md, and its plot beside it as .svg
+    #[arg(long, value_name = "FILE")]
+    pub report: Option<PathBuf>,
+    /// Replace an existing report
+    #[arg(long, requires = "report")]
+    pub force: bool,
 }
 
 const SELFTEST_HELP: &str = "\

@@ -2,6 +2,7 @@
 
 mod characterize;
 mod devices;
+mod explain;
 mod generate;
 mod instructions;
 mod layout;
@@ -9,6 +10,7 @@ mod open;
 mod selftest;
 mod show;
 mod simulate;
+mod throughput;
 mod validate;
 mod vectors;
 
@@ -16,7 +18,7 @@ use std::io::Write;
 use std::process::ExitCode;
 
 use crate::catalog::{Catalog, CatalogError};
-use crate::cli::{Cli, Command};
+use crate::cli::{Cli, Command, Threads};
 use crate::device::sheet::OpenError;
 use crate::device::sim::SimError;
 use crate::device::{Device, DeviceError, Fault, Instruction, listing};
@@ -114,7 +116,14 @@ impl Failure {
 /// # Errors
 /// If it cannot do what it was asked; see [`Failure`].
 pub fn run(cli: Cli) -> Result<Outcome, Failure> {
-    if let Some(threads) = cli.threads {
+    let is_throughput = matches!(cli.command, Command::Throughput(_));
+    if let Some(Threads { from, to }) = cli.threads
+        && from != to
+        && !is_throughput
+    {
+        return Err(Failure::Usage(format!("--threads {from}-{to}: only throughput takes several numbers")));
+    }
+    if let Some(Threads { from: threads, .. }) = cli.threads.filter(|_| !is_throughput) {
         rayon::ThreadPoolBuilder::new()
             .num_threads(threads.into())
             .build_global()
@@ -129,10 +138,12 @@ pub fn run(cli: Cli) -> Result<Outcome, Failure> {
         Command::Instructions(arguments) => instructions::run(&arguments, &catalog),
         Command::Characterize(arguments) => characterize::run(&arguments, &catalog),
         Command::Selftest(arguments) => selftest::run(&arguments),
+        Command::Explain(arguments) => explain::run(&arguments),
         Command::Layout(arguments) => layout::run(&arguments, &catalog),
         Command::Show(arguments) => show::run(&arguments),
         Command::Generate(arguments) => generate::run(&arguments),
         Command::Simulate(arguments) => simulate::run(&arguments, &catalog),
+        Command::Throughput(arguments) => throughput::run(&arguments, cli.threads, &catalog),
         Command::Validate(arguments) => match &arguments.vectors[..] {
             [] => validate::run(&arguments, &catalog),
             files => vectors::run(&arguments, files, &catalog),

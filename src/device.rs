@@ -3,6 +3,7 @@
 //! Everything above sees a device through [`Device::run`] alone: bit patterns in, bit patterns out,
 //! or a typed error.
 
+pub mod apple;
 pub mod cpu;
 pub mod cuda;
 pub mod exec;
@@ -13,7 +14,7 @@ pub mod sheet;
 pub mod sim;
 pub mod simulated;
 
-mod description;
+pub(crate) mod description;
 
 use std::time::Duration;
 

@@ -28,6 +28,7 @@ pub mod write;
 use std::collections::HashSet;
 
 use crate::bits::{ShownDotAdd, hex};
+use crate::device::description::check_text;
 use crate::device::sheet::simulate;
 use crate::device::simulated::Simulated;
 use crate::device::{DeviceError, Instruction};
@@ -59,8 +60,8 @@ pub enum GenerateError {
     /// No sheet has an instruction whose arithmetic is known.
     #[error("there is nothing to generate: {0}")]
     Nothing(String),
-    /// An instruction's name cannot be part of the device protocol or of source code.
-    #[error("the instruction name {0:?} has control characters")]
+    /// A crate that has an instruction of this name would be no device.
+    #[error("an instruction cannot be generated: its {0}")]
     Name(String),
     /// A sheet cannot be executed.
     #[error(transparent)]
@@ -179,11 +180,12 @@ fn chapter<'s>(
     let mut included = Vec::new();
     let mut left_out = Vec::new();
     for entry in &source.sheet.instructions {
-        if entry.name.chars().any(char::is_control) {
-            return Err(GenerateError::Name(entry.name.clone()));
-        }
         match device.model(&entry.name) {
-            Some(model) => included.push(Included { entry, instruction: entry.instruction(), model }),
+            Some(model) => {
+                let qualified = format!("{}/{}", source.name, entry.name);
+                check_text("name", &qualified).map_err(GenerateError::Name)?;
+                included.push(Included { entry, instruction: entry.instruction(), model });
+            }
             None => left_out.push((entry.name.clone(), docs::reason(entry))),
         }
     }

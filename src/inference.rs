@@ -18,20 +18,22 @@ pub mod statements;
 pub mod structure;
 pub mod trust;
 
+use mmaprobe_model::Model;
+use mmaprobe_model::scalar::Scalar;
 use mmaprobe_model::tree::NanRule;
-use mmaprobe_model::{Executor, Model};
 use mmaprobe_probes::random::{self, Distribution};
 use mmaprobe_probes::{DotAdd, Probe, Signature, infinities, nans, precision, rounding, subnormals, zeros};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::SeedableRng;
+use rayon::prelude::*;
 
 use crate::device::simulated::Simulated;
 use crate::device::{Device, DeviceError, Identity, Instruction, Provenance};
 use crate::validation::{self, Mismatch, Nans, Outcome, Plan, ValidationError};
-use evidence::{Answered, Class, Evidence};
+use evidence::{Answered, Class, Evidence, Stage};
 use fit::Fitted;
 use knobs::{Knob, Turned};
-use order::Skeleton;
+use order::{Order, Skeleton};
 use search::Search;
 use separate::{Inseparable, Separation};
 use statements::Statement;
@@ -178,15 +180,8 @@ pub fn characterize_with(
     let mut rivals: Vec<Turned> = Vec::new();
     for attempt in 0..ATTEMPTS {
         progress.step("search for rules", None);
-        let starts = || {
-            let start = |skeleton: &Skeleton, s| (s, structure::start(evidence.signature(), skeleton, s));
-            let flat = Structure::candidates(&order.skeleton).into_iter().map(|s| start(&order.skeleton, s));
-            let aligned = structure::aligned_starts(evidence.signature(), &order.skeleton, &cuts);
-            let aligned = aligned.into_iter().map(|model| (Structure::Plain, model));
-            let inside = nested.iter().flat_map(|tree| Structure::NESTED.map(|s| start(tree, s)));
-            flat.chain(inside).chain(aligned).collect()
-        };
-        let candidates = look(evidence, fitted.take(), &starts, &mut rivals);
+        let starts = Starts { evidence, order: &order, nested: &nested, cuts: &cuts };
+        let candidates = look(&starts, fitted.take(), &mut rivals);
         if candidates[0].contradicted > 0
             && let Some(distrust) = asked_again(evidence)?
         {
@@ -345,16 +340,41 @@ fn cuts(evidence: &Evidence) -> Vec<i32> {
     cuts
 }
 
+/// What there is to start a search from.
+struct Starts<'a, 'd> {
+    evidence: &'a Evidence<'d>,
+    order: &'a Order,
+    nested: &'a [Skeleton],
+    cuts: &'a [i32],
+}
+
+impl Starts<'_, '_> {
+    /// Every structure of the order that was found, simplest first.
+    fn structures(&self) -> impl Iterator<Item = (Structure, Model)> {
+        let start = |skeleton: &Skeleton, s| (s, structure::start(self.evidence.signature(), skeleton, s));
+        let flat = &self.order.skeleton;
+        let flat = Structure::candidates(flat).into_iter().map(move |s| start(flat, s));
+        flat.chain(self.nested.iter().flat_map(move |tree| Structure::NESTED.map(|s| start(tree, s))))
+    }
+
+    /// What is tried when none of those is enough: aligned sums, and orders where the formats show none.
+    fn others(&self) -> Vec<Model> {
+        let signature = self.evidence.signature();
+        let mut all = structure::aligned_starts(signature, &self.order.skeleton, self.cuts);
+        if self.order.unreachable > 0 {
+            let orders = order::likely(signature);
+            all.extend(orders.iter().map(|order| structure::start(signature, order, Structure::Plain)));
+        }
+        all
+    }
+}
+
 /// A quick look at every structure, and at the model so far: those that the fewest answers
 /// contradict first, at least one. Other structures that no answer contradicts become `rivals`.
-fn look(
-    evidence: &Evidence,
-    known: Option<Fitted>,
-    starts: &dyn Fn() -> Vec<(Structure, Model)>,
-    rivals: &mut Vec<Turned>,
-) -> Vec<Fitted> {
+fn look(starts: &Starts, known: Option<Fitted>, rivals: &mut Vec<Turned>) -> Vec<Fitted> {
+    let evidence = starts.evidence;
     if let Some(known) = known {
-        let improved = fit::settle_nans(evidence, fit::improve(evidence, known, Class::Nan));
+        let improved = fit::settle_nans(evidence, fit::improve(evidence, known, Stage::LAST));
         if improved.contradicted == 0 {
             return vec![improved];
         }
@@ -362,17 +382,20 @@ fn look(
     // Simpler structures go first; where one explains everything, the others only have to be told
     // from it: they are rivals if its rules make them explain everything too.
     let mut looked: Vec<Fitted> = Vec::new();
-    let mut starts = starts().into_iter();
-    for (_, model) in starts.by_ref() {
-        let start = Fitted { model, contradicted: usize::MAX };
-        looked.push(improve_by_class(evidence, start));
+    let mut structures = starts.structures();
+    for (_, model) in structures.by_ref() {
+        looked.push(improve_by_stage(evidence, Fitted { model, contradicted: usize::MAX }));
         if looked.last().is_some_and(|fitted| fitted.contradicted == 0) {
             break;
         }
     }
     // A stable sort: simpler structures first among equals.
     looked.sort_by_key(|fitted| fitted.contradicted);
-    *rivals = starts
+    if looked[0].contradicted > 0 {
+        looked.extend(look_further(starts));
+        looked.sort_by_key(|fitted| fitted.contradicted);
+    }
+    *rivals = structures
         .map(|(structure, model)| Turned {
             knob: Knob { what: "structure of the sums".to_string(), rule: None },
             choice: structure.to_string(),
@@ -381,6 +404,28 @@ fn look(
         .filter(|rival| fit::contradicted(&rival.model, evidence.answers.iter(), 1) == 0)
         .collect();
     looked
+}
+
+/// The best of the other starts, by what a glimpse of plain answers with few summands makes of them.
+fn look_further(starts: &Starts) -> Vec<Fitted> {
+    let evidence = starts.evidence;
+    let plain = |summands| Stage { class: Class::Plain, summands };
+    let answers: Vec<&Answered> =
+        evidence.answers.iter().filter(|answered| plain(usize::MAX).has(answered)).collect();
+    let mut glimpsed: Vec<Fitted> = starts
+        .others()
+        .into_par_iter()
+        .map(|model| {
+            let start = Fitted { model, contradicted: usize::MAX };
+            let fitted =
+                [1, 2, 3].iter().fold(start, |fitted, &most| fit::improve(evidence, fitted, plain(most)));
+            let contradicted = fit::contradicted(&fitted.model, answers.iter().copied(), usize::MAX);
+            Fitted { contradicted, ..fitted }
+        })
+        .collect();
+    glimpsed.sort_by_key(|fitted| fitted.contradicted);
+    glimpsed.truncate(SEARCHED);
+    glimpsed.into_iter().map(|fitted| improve_by_stage(evidence, fitted)).collect()
 }
 
 /// Structures that the wide search starts from.
@@ -421,17 +466,17 @@ fn asked_again(evidence: &mut Evidence) -> Result<Option<Distrust>, DeviceError>
     }))
 }
 
-/// Settles one class of answers after the other.
-fn improve_by_class(evidence: &Evidence, mut fitted: Fitted) -> Fitted {
-    for class in Class::ALL {
-        fitted = fit::improve(evidence, fitted, class);
+/// Settles one stage of answers after the other.
+fn improve_by_stage(evidence: &Evidence, mut fitted: Fitted) -> Fitted {
+    for stage in Stage::all() {
+        fitted = fit::improve(evidence, fitted, stage);
     }
     fit::settle_nans(evidence, fitted)
 }
 
 /// The simplest question whose answer contradicts a model.
 fn smallest_contradiction(model: &Model, evidence: &Evidence) -> Counterexample {
-    let mut executor = Executor::new(model).expect("a fitted model can be executed");
+    let mut executor = Scalar::new(model).expect("a fitted model can be executed");
     let zeros = mmaprobe_probes::place::zeros(evidence.signature());
     let weight = |question: &DotAdd| {
         let differing = |x: &[u64], y: &[u64]| x.iter().zip(y).filter(|(x, y)| x != y).count();

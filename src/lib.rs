@@ -12,6 +12,7 @@ pub mod characterize;
 pub mod cli;
 pub mod commands;
 pub mod device;
+pub mod explain;
 pub mod gemm;
 pub mod generate;
 pub mod inference;
@@ -23,6 +24,7 @@ pub mod selftest;
 pub mod sheet;
 pub mod shrink;
 pub mod table;
+pub mod throughput;
 pub mod validation;
 pub mod vectors;
 

@@ -150,8 +150,7 @@ pub fn validate(
     if plan.distributions.is_empty() {
         return Err(ValidationError::NoDistribution);
     }
-    // A few thousand elements of D each: enough to outweigh what a call costs, few enough for caches.
-    let sets_per_block = (4096 / (i1.m * i1.n) as u64).max(1);
+    let sets_per_block = sets_per_block(i1);
     let comparison = Comparison {
         first: Side { device: d1, instruction: i1 },
         second: Side { device: d2, instruction: i2 },
@@ -235,19 +234,10 @@ impl Comparison<'_> {
         first..(first + self.sets_per_block).min(self.plan.sets)
     }
 
-    fn distribution(&self, set: u64) -> Distribution {
-        self.plan.distributions[(set % self.plan.distributions.len() as u64) as usize]
-    }
-
     /// Compares a block.
     fn compare(&self, block: u64, sets: std::ops::Range<u64>, scratch: &mut Scratch) -> Option<Stop> {
         let instruction = self.first.instruction;
-        let mut rng = generator_of(self.plan.seed, instruction, block);
-        batch::clear(&mut scratch.batch);
-        for set in sets.clone() {
-            scratch.generator.fill(self.distribution(set), &mut rng, &mut scratch.matrices);
-            batch::push(&mut scratch.batch, instruction, &scratch.matrices);
-        }
+        scratch.fill(instruction, self.plan, block, sets.clone());
         let answers = self.first.run(&scratch.batch).and_then(|x| Ok((x, self.second.run(&scratch.batch)?)));
         let (x, y) = match answers {
             Ok(answers) => answers,
@@ -264,7 +254,7 @@ impl Comparison<'_> {
         let set = sets.start + problem as u64;
         let question = batch::dot_add_at(instruction, &scratch.batch, problem, i, j);
         Some(Stop::Mismatch(Box::new(Mismatch {
-            distribution: self.distribution(set),
+            distribution: self.plan.distribution(set),
             set,
             i,
             j,
@@ -329,6 +319,38 @@ impl Scratch {
             matrices: Matrices::default(),
             batch: Batch::default(),
         }
+    }
+
+    /// Makes the batch hold the random sets of a block.
+    fn fill(&mut self, instruction: &Instruction, plan: &Plan, block: u64, sets: std::ops::Range<u64>) {
+        let mut rng = generator_of(plan.seed, instruction, block);
+        batch::clear(&mut self.batch);
+        for set in sets {
+            self.generator.fill(plan.distribution(set), &mut rng, &mut self.matrices);
+            batch::push(&mut self.batch, instruction, &self.matrices);
+        }
+    }
+}
+
+/// Sets in a block: a few thousand elements of D, enough to outweigh what a call costs, few enough for
+/// caches.
+fn sets_per_block(instruction: &Instruction) -> u64 {
+    (4096 / (instruction.m * instruction.n) as u64).max(1)
+}
+
+impl Plan {
+    fn distribution(&self, set: u64) -> Distribution {
+        self.distributions[(set % self.distributions.len() as u64) as usize]
+    }
+
+    /// Element (0, 0) of each of the sets that this plan compares first, a block at most, with the
+    /// distribution that it is from.
+    pub fn first_dot_adds(&self, instruction: &Instruction) -> Vec<(Distribution, DotAdd)> {
+        let sets = self.sets.min(sets_per_block(instruction));
+        let mut scratch = Scratch::new(instruction);
+        scratch.fill(instruction, self, 0, 0..sets);
+        let dot_add = |set| batch::dot_add_at(instruction, &scratch.batch, set as usize, 0, 0);
+        (0..sets).map(|set| (self.distribution(set), dot_add(set))).collect()
     }
 }
 

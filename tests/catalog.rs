@@ -248,6 +248,7 @@ fn counts() {
         ("cdna1", 15),
         ("cdna2", 22),
         ("cdna3", 27),
+        ("m1", 13),
         ("cdna4", 54),
     ];
     assert_eq!(counts, expected.map(|(name, count)| (name.to_string(), count)));
@@ -485,6 +486,8 @@ fn names_and_aliases() {
         ("gfx90a", "cdna2"),
         ("mi100", "cdna1"),
         ("mi355x", "cdna4"),
+        ("M1", "m1"),
+        ("M1 Max", "m1"),
     ] {
         let found = catalog.find(name).unwrap_or_else(|| panic!("{name}"));
         assert_eq!(found.architecture.name, architecture, "{name}");
@@ -650,6 +653,7 @@ fn the_command_line_says_what_is_missing() {
         ("sm_90", 3, "NVIDIA Hopper"),
         ("gfx942", 3, "sim:gfx942"),
         ("mi355x", 3, "not been published"),
+        ("m1-max", 3, "with this processor it is --device cpu"),
         ("mi300y", 2, "mi300x"),
         ("sim:mi300y", 2, "mi300x"),
         ("sim:cdna4", 2, "not been published"),

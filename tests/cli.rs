@@ -325,9 +325,9 @@ fn misbehaving_devices() {
     device_fails("exec:no-such-command", "60", &["no such command: `no-such-command`"]);
     for (mode, texts) in [
         ("dies-before-hello", &["hello", "SIGKILL"][..]),
-        ("dies-in-run", &["run of `dot1`, 67 problems", "SIGKILL"]),
+        ("dies-in-run", &["run of `dot1`, 24 problems", "SIGKILL"]),
         ("dies-in-reply", &["run of `dot1`", "in the middle of its reply", "exit status: 7"]),
-        ("dies-in-payload", &["run of `dot1`", "after 66 of 67 bytes", "SIGKILL"]),
+        ("dies-in-payload", &["run of `dot1`", "after 23 of 24 bytes", "SIGKILL"]),
         ("format-unknown", &["unknown format \"posit8\""]),
         ("version-2", &["speaks protocol version 2"]),
         ("long-payload", &["run of `dot1`", "too long"]),
@@ -346,9 +346,9 @@ fn silent_devices() {
     thread::scope(|scope| {
         for (mode, text) in [
             ("silent-at-hello", "hello, waiting for its reply"),
-            ("silent", "run of `dot1`, 67 problems"),
+            ("silent", "run of `dot1`, 24 problems"),
             ("silent-in-reply", "in the middle of its reply"),
-            ("short-payload", "after 66 of 67 bytes"),
+            ("short-payload", "after 23 of 24 bytes"),
         ] {
             scope.spawn(move || {
                 let start = Instant::now();
@@ -588,4 +588,51 @@ fn a_full_disk() {
     let record = ["--validate", "0", "--record", "/dev/full", "--force"];
     let run = run(&[&["characterize", "--device", &device], &record[..]].concat()).ends(2);
     run.says(&["/dev/full", "No space left on device"]);
+}
+
+// Throughput.
+
+#[test]
+fn throughput_is_measured_and_reported() {
+    let Some((_folder, report)) = Cpu::open().ok().map(|_| file("speed.md")) else {
+        eprintln!("NOT RUN: this processor has nothing to measure");
+        return;
+    };
+    let arguments =
+        ["throughput", "--device", "cpu", "--repetitions", "1", "--threads", "1-3", "--report", &report];
+    let measured = run(&arguments).ends(0);
+    at_most_80_columns(&measured.stdout);
+    let markdown = fs::read_to_string(&report).unwrap();
+    let svg = fs::read_to_string(report.replace(".md", ".svg")).unwrap();
+    for unit in mmaprobe_kernels::cpu::Processor::detect().units {
+        let title = format!("{} on {}", unit.shape().name, unit.registers());
+        assert!(measured.stdout.contains(&title) && svg.contains(&title), "{}", measured.stdout);
+        assert!(
+            markdown.contains(&format!("## {title}\n\n| accumulators | 1 thread | 2 threads |")),
+            "{markdown}"
+        );
+    }
+    assert!(markdown.contains("(speed.svg)"));
+    run(&arguments).ends(2).says(&["speed.md", "--force replaces it"]);
+}
+
+#[test]
+fn what_has_no_throughput_is_refused() {
+    for (arguments, says) in [
+        (&["--device", "sim:m1"][..], "no hardware"),
+        (&["--device", "exec:true"], "slower than any unit"),
+        (&["--device", "cuda:0"], "GPUs are not timed yet"),
+        (&["--device", "h100"], "GPUs are not timed yet"),
+        (&["--device", "cpv"], "there is no device 'cpv'"),
+        (&["--device", "cpu", "--threads", "3-2"], "a number from 1 to 1024"),
+        (&["--device", "cpu", "--threads", "0"], "a number from 1 to 1024"),
+    ] {
+        run(&[&["throughput"], arguments].concat()).ends(2).says(&[says]);
+    }
+    run(&["devices", "--threads", "1-2"]).ends(2).says(&["only throughput takes several numbers"]);
+    if Cpu::open().is_ok() {
+        let refused = |more: &[&str]| run(&[&["throughput", "--device", "cpu"], more].concat()).ends(2);
+        refused(&["--instruction", "fmul"]).says(&["no instruction here matches 'fmul'", "there are: "]);
+        refused(&["--report", "speed.txt"]).says(&["must end in .md"]);
+    }
 }

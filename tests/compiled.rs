@@ -95,7 +95,7 @@ fn change(model: &mut Model, rng: &mut impl Rng) {
     let inputs =
         [InputSubnormals::Kept, InputSubnormals::FlushedToPositiveZero, InputSubnormals::FlushedToSignedZero];
     for operand in [&mut model.a, &mut model.b, &mut model.c] {
-        if rng.next_u64() % 4 == 0 {
+        if rng.next_u64().is_multiple_of(4) {
             operand.subnormals = pick(rng, &inputs);
         }
     }
@@ -119,7 +119,7 @@ fn change(model: &mut Model, rng: &mut impl Rng) {
     };
     let one_sign = pick(rng, &[true, true, false]);
     for rule in &mut model.tree.rules {
-        if one_sign || rng.next_u64() % 2 == 0 {
+        if one_sign || rng.next_u64().is_multiple_of(2) {
             rule.zero = signs;
         }
         if let Added::Fused(fused) = &mut rule.added {
@@ -129,7 +129,7 @@ fn change(model: &mut Model, rng: &mut impl Rng) {
                 pick(rng, &[Exponents::Raw, Exponents::Raw, Exponents::Raw, Exponents::Normalised]);
             let carries = [None, None, None, Some(Carry { bits: 2, beyond: Beyond::Saturates })];
             fused.carry = pick(rng, &carries);
-            if rng.next_u64() % 3 == 0 {
+            if rng.next_u64().is_multiple_of(3) {
                 let alignment = Alignment {
                     fraction_bits: pick(rng, &[0, 3, 11, 22, 27, 31, 40]),
                     rounding: pick(rng, &[Rounding::TowardZero, Rounding::Down, Rounding::NearestTiesToEven]),
@@ -139,7 +139,7 @@ fn change(model: &mut Model, rng: &mut impl Rng) {
                 fused.alignment[at] = alignment;
             }
         }
-        if rng.next_u64() % 2 == 0
+        if rng.next_u64().is_multiple_of(2)
             && let Some(round) = rule.round_to()
         {
             round.rounding = pick(rng, &Rounding::ALL);

@@ -10,7 +10,8 @@ use mmaprobe::device::sheet::simulate;
 use mmaprobe::device::{Batch, Device};
 use mmaprobe::generate::identifiers::CrateName;
 use mmaprobe::generate::{Files, Source, generate, write};
-use mmaprobe::sheet::{self, Status};
+use mmaprobe::sheet::schema::Absent;
+use mmaprobe::sheet::{self, Entry, Status};
 
 fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -126,13 +127,14 @@ fn checksums(sources: &[Source]) -> String {
 
 #[test]
 fn several_sheets_make_one_crate_for_rust_c_and_targets_without_std() {
-    let sources = [source("reports/volta.yaml"), source("reports/turing.yaml"), scaled()];
+    let sources = [source("reports/volta.yaml"), source("reports/turing.yaml"), scaled(), wild()];
     let folder = folder("mma-models");
     let files = generate(&CrateName::new("mma-models").unwrap(), &sources).unwrap();
     write(&folder, &files, true).unwrap();
     cargo("fmt --all --check", &folder);
     cargo("clippy --offline --locked --all-targets -- -D warnings", &folder);
     cargo("build --offline --locked", &folder);
+    cargo("doc --offline --locked --no-deps", &folder);
     cargo("test --offline --locked --doc", &folder);
     cargo("test --offline --locked --test agreement", &folder);
     // C, linked both ways.
@@ -158,6 +160,29 @@ fn several_sheets_make_one_crate_for_rust_c_and_targets_without_std() {
     let refused = String::from_utf8_lossy(&compare("sim:volta", "").stderr).into_owned();
     assert!(refused.contains("no instruction in common") && refused.contains("turing/mma."), "{refused}");
     without_std(&folder);
+}
+
+/// What would be code, a comment's end, a doctest or a table's end if it were not taken for text.
+const WILD: &str = "*/ \"; } \\ `a` | [b] <c> {d}\u{202e}\n}\ncompile_error!();\n*\\\n/\n\n    panic!(\"1\")\n\
+                    ```rust\npanic!(\"2\")\n``` - x\n1. y \"#";
+
+/// A sheet of which every text is wild, and whose names are keywords and alike.
+fn wild() -> Source {
+    let mut source = source("reports/volta.yaml");
+    let visible: String = WILD.chars().filter(|c| !c.is_control()).collect();
+    source.name = format!("loop {visible}");
+    let sheet = &mut source.sheet;
+    (sheet.device.name, sheet.device.description, sheet.tool) = (WILD.into(), WILD.into(), WILD.into());
+    sheet.absent = vec![Absent { name: WILD.to_string(), reason: WILD.to_string() }];
+    for (entry, name) in sheet.instructions.iter_mut().zip(["fn", "Fn", &visible]) {
+        entry.name = name.to_string();
+        (entry.algorithm, entry.summary) = (WILD.to_string(), WILD.repeat(9));
+        entry.notes = vec![WILD.to_string(), WILD.repeat(9)];
+        entry.evidence.iter_mut().for_each(|statement| statement.statement = WILD.to_string());
+    }
+    let left_out = Entry { name: WILD.to_string(), status: Status::Refuted, ..sheet.instructions[0].clone() };
+    sheet.instructions.push(left_out);
+    source
 }
 
 /// One instruction with block scales.
@@ -290,6 +315,44 @@ fn recordings_of_something_else_are_refused() {
     let problem = generate("reports/volta.yaml");
     assert!(problem.contains("none of the sheets is of that device"), "{problem}");
     assert!(!output.exists());
+}
+
+#[test]
+fn what_makes_no_crate_is_named_and_leaves_nothing() {
+    let place = tempfile::tempdir().unwrap();
+    let honest = fs::read_to_string(root().join("reports/volta.yaml")).unwrap();
+    let sheet = |name: &str, text: &str| {
+        let path = place.path().join(name);
+        fs::write(&path, text).unwrap();
+        path.to_str().unwrap().to_string()
+    };
+    let output = place.path().join("some-model");
+    let refused = |sheets: &[&str], output: &str, problem: &str| {
+        let run = mmaprobe(&[&["generate", "-o", output], sheets].concat());
+        let said = String::from_utf8_lossy(&run.stderr);
+        assert!(run.status.code() == Some(2) && said.contains(problem), "{problem}: {said}");
+    };
+    let some = output.to_str().unwrap();
+    refused(&["reports/volta.yaml", "reports/volta.yaml"], some, "two sheets are called 'volta'");
+    refused(&[&sheet("empty.yaml", "")], some, "empty.yaml");
+    let none = &honest[..honest.find("instructions:").unwrap()];
+    refused(
+        &[&sheet("none.yaml", &format!("{none}instructions: []\n"))],
+        some,
+        "no sheet has an instruction",
+    );
+    let cyclic = honest.replacen("d = fused(c, p0..p3)", "d = fused(c, d)", 1);
+    refused(&[&sheet("cyclic.yaml", &cyclic)], some, "cyclic.yaml:");
+    let twice = honest.replacen("mma.m8n8k4.f16.f16.f16.f16", "mma.m8n8k4.f32.f16.f16.f32", 1);
+    refused(&[&sheet("twice.yaml", &twice)], some, "mma.m8n8k4.f32.f16.f16.f32");
+    let name = honest.replacen("name: mma.m8n8k4.f32.f16.f16.f32", "name: \"a\\nb\"", 1);
+    refused(&[&sheet("name.yaml", &name)], some, "control characters");
+    refused(&["reports/volta.yaml"], "/dev/null/some-model", "cannot write /dev/null/some-model");
+    assert!(
+        fs::read_dir(place.path())
+            .unwrap()
+            .all(|entry| { entry.unwrap().path().extension().is_some_and(|extension| extension == "yaml") })
+    );
 }
 
 #[test]

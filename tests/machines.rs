@@ -230,7 +230,7 @@ fn special(format: &Format, dice: &mut Dice) -> u64 {
     let fraction = (1 << format.fraction_bits) - 1;
     let top = ((1u64 << format.exponent_bits) - 1) << format.fraction_bits;
     let smallest_normal = 1 << format.fraction_bits;
-    let magnitudes = [0, 0, 1, fraction, smallest_normal, top - 1, top, top | fraction, top | fraction / 3];
+    let magnitudes = [0, 0, 1, fraction, smallest_normal, top - 1, top, top | fraction, top | (fraction / 3)];
     let sign = u64::from(format.signed && dice.percent(50)) << (format.bits() - 1);
     (sign | dice.pick(&magnitudes)) << format.ignored_low_bits
 }

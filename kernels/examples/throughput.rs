@@ -17,8 +17,8 @@ fn main() {
         let count = DOT_ADDS / (shape.m * shape.n);
         // 1.5 or close to it in any format: neither subnormal nor special.
         let array = |elements: usize, bytes: usize| vec![0x3F; count * elements * bytes];
-        let a = array(shape.m * shape.k, shape.factors.bytes);
-        let b = array(shape.k * shape.n, shape.factors.bytes);
+        let a = array(shape.m * shape.k, shape.a.bytes);
+        let b = array(shape.k * shape.n, shape.b.bytes);
         let c = array(shape.m * shape.n, shape.accumulator.bytes);
         let mut d = vec![0; c.len()];
         let (start, mut calls) = (Instant::now(), 0);

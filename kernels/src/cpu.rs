@@ -1,7 +1,7 @@
-//! The matrix and fused multiply-add instructions of x86-64 processors.
+//! The matrix and fused multiply-add instructions of x86-64 processors and of Apple silicon.
 //!
-//! A [`Unit`] is one such instruction, executed as itself by inline assembly. It exists only if CPUID
-//! reports it and the operating system lets it be used; [`Processor::detect`] says why the others
+//! A [`Unit`] is one such instruction, executed as itself by inline assembly. It exists only if the
+//! processor has it and the operating system lets it be used; [`Processor::detect`] says why the others
 //! are absent. On other architectures all of them are.
 //!
 //! ```
@@ -19,64 +19,24 @@
 //! }
 //! ```
 
-use mmaprobe_model::Format;
-use mmaprobe_model::format::{BF16, FP16, FP32, FP64};
-
+#[cfg(all(target_os = "macos", target_arch = "aarch64"))]
+mod apple;
 #[cfg(target_arch = "x86_64")]
 mod features;
+pub mod repeat;
+mod shape;
 #[cfg(target_arch = "x86_64")]
 mod tile;
 #[cfg(target_arch = "x86_64")]
 mod vector;
 
-/// What an instruction computes with: D (m×n) = A (m×k) · B (k×n) + C (m×n).
-///
-/// Lanes of a vector instruction are independent problems with m = n = 1.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Shape {
-    /// The instruction's mnemonic.
-    pub name: &'static str,
-    /// Rows of A and of D.
-    pub m: usize,
-    /// Columns of B and of D.
-    pub n: usize,
-    /// Columns of A, rows of B.
-    pub k: usize,
-    /// Format of A and of B.
-    pub factors: Format,
-    /// Format of C and of D.
-    pub accumulator: Format,
-}
+use repeat::{ROUNDS, Repeat};
+pub use shape::Shape;
+#[cfg(target_arch = "x86_64")]
+use shape::{TDPBF16PS, TDPFP16PS, VDPBF16PS, VFMADD231PD, VFMADD231PH, VFMADD231PS};
 
-/// AMX-BF16.
-static TDPBF16PS: Shape = tile("tdpbf16ps", BF16);
-/// AMX-FP16.
-static TDPFP16PS: Shape = tile("tdpfp16ps", FP16);
-/// AVX512-BF16.
-static VDPBF16PS: Shape = lane("vdpbf16ps", 2, BF16, FP32);
-/// FMA or AVX512F.
-static VFMADD231PS: Shape = lane("vfmadd231ps", 1, FP32, FP32);
-/// FMA or AVX512F.
-static VFMADD231PD: Shape = lane("vfmadd231pd", 1, FP64, FP64);
-/// AVX512-FP16.
-static VFMADD231PH: Shape = lane("vfmadd231ph", 1, FP16, FP16);
-
-const fn tile(name: &'static str, factors: Format) -> Shape {
-    Shape { name, m: 16, n: 16, k: 32, factors, accumulator: FP32 }
-}
-
-const fn lane(name: &'static str, k: usize, factors: Format, accumulator: Format) -> Shape {
-    Shape { name, m: 1, n: 1, k, factors, accumulator }
-}
-
-impl Shape {
-    /// Every instruction that a processor can have here, matrix units first.
-    pub fn all() -> [&'static Shape; 6] {
-        [&TDPBF16PS, &TDPFP16PS, &VDPBF16PS, &VFMADD231PS, &VFMADD231PD, &VFMADD231PH]
-    }
-}
-
-/// What MXCSR holds while an instruction executes; exceptions are always masked.
+/// What MXCSR holds while an instruction executes; exceptions are always masked. Only x86-64 has more
+/// than the default.
 ///
 /// Whether an instruction obeys it is for inference to find out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -171,6 +131,7 @@ pub struct Unit {
     shape: &'static Shape,
     registers: &'static str,
     kernel: Kernel,
+    repeat: Repeat,
 }
 
 impl Unit {
@@ -179,21 +140,54 @@ impl Unit {
         self.shape
     }
 
-    /// The registers it is executed on: `zmm`, `ymm` or `tmm`.
+    /// The registers it is executed on: `zmm`, `ymm`, `tmm`, or Apple's `X, Y and Z`.
     pub fn registers(&self) -> &'static str {
         self.registers
+    }
+
+    /// The modes that it can be executed in, the default first.
+    pub fn modes(&self) -> &'static [Mode] {
+        if cfg!(target_arch = "x86_64") { &Mode::ALL } else { &[Mode::Default] }
+    }
+
+    /// The most accumulators that it can be [repeated](Unit::repeat) on.
+    pub fn accumulators(&self) -> usize {
+        self.repeat.most
+    }
+
+    /// Floating-point operations of one execution, a multiply-add being two.
+    pub fn operations(&self) -> u64 {
+        let Shape { m, n, k, .. } = *self.shape;
+        2 * (m * n * k * self.repeat.problems) as u64
+    }
+
+    /// Executes the instruction again and again on registers alone, on so many independent accumulators
+    /// in turn; at least `executions` times. Returns how many times it was.
+    ///
+    /// # Panics
+    /// If there is no loop on so many [accumulators](Unit::accumulators), or on none.
+    pub fn repeat(&self, accumulators: usize, executions: u64) -> u64 {
+        let Repeat { most, run, .. } = self.repeat;
+        assert!((1..=most).contains(&accumulators), "{accumulators} accumulators of {most}");
+        let in_a_pass = ROUNDS * accumulators as u64;
+        let passes = executions.div_ceil(in_a_pass).max(1);
+        // SAFETY: a `Unit` is only made once detection has found its instruction; the loop exists, and is
+        // passed through at least once.
+        unsafe { run(accumulators, passes) }
+        passes * in_a_pass
     }
 
     /// Computes D = A·B + C for each problem, D row by row. MXCSR is the same before and after, its
     /// sticky flags included.
     ///
     /// # Panics
-    /// If an array's length is not that of `count` problems.
+    /// If an array's length is not that of `count` problems, or the mode is none of its [`modes`](Unit::modes).
     pub fn run(&self, problems: Problems<'_>, d: &mut [u8], mode: Mode) {
-        let Shape { m, n, k, factors, accumulator, .. } = *self.shape;
+        assert!(self.modes().contains(&mode), "{} has no mode {mode:?}", self.shape.name);
+        let Shape { m, n, k, a, b, accumulator, .. } = *self.shape;
         let lengths = [problems.a.len(), problems.b.len(), problems.c.len(), d.len()];
         let elements = [m * k, n * k, m * n, m * n];
-        let formats = [factors, factors, accumulator, accumulator];
+        let formats = [a, b, accumulator, accumulator];
         for ((length, elements), format) in lengths.into_iter().zip(elements).zip(formats) {
             assert_eq!(Some(length), problems.count.checked_mul(elements * format.bytes), "array length");
         }
@@ -228,15 +222,21 @@ impl Processor {
         Processor { brand: features::brand(), properties: features::properties(), units, absent }
     }
 
+    /// Asks the processor whether it has Apple's matrix unit, by executing `set` in a child process.
+    #[cfg(all(target_os = "macos", target_arch = "aarch64"))]
+    pub fn detect() -> Processor {
+        apple::detect()
+    }
+
     /// Reports that nothing is present: these are x86-64 instructions.
-    #[cfg(not(target_arch = "x86_64"))]
+    #[cfg(not(any(target_arch = "x86_64", all(target_os = "macos", target_arch = "aarch64"))))]
     pub fn detect() -> Processor {
         let reason = format!("an x86-64 instruction; this is {}", std::env::consts::ARCH);
         Processor {
             brand: std::env::consts::ARCH.to_owned(),
             properties: Vec::new(),
             units: Vec::new(),
-            absent: Shape::all().map(|shape| (shape.name, reason.clone())).to_vec(),
+            absent: Shape::all().into_iter().map(|shape| (shape.name, reason.clone())).collect(),
         }
     }
 
@@ -254,22 +254,22 @@ impl Processor {
 unsafe fn offered(features: &features::Features) -> (Vec<Unit>, Vec<(&'static str, String)>) {
     use features::{AMX_BF16, AMX_FP16, AVX512_BF16, AVX512_FP16, AVX512F, FMA, Need};
 
-    let candidates: [(&Shape, &[Need], &str, Kernel); 8] = [
-        (&TDPBF16PS, &AMX_BF16, "tmm", tile::tdpbf16ps),
-        (&TDPFP16PS, &AMX_FP16, "tmm", tile::tdpfp16ps),
-        (&VDPBF16PS, &AVX512_BF16, "zmm", vector::vdpbf16ps_zmm),
-        (&VFMADD231PS, &AVX512F, "zmm", vector::vfmadd231ps_zmm),
-        (&VFMADD231PS, &FMA, "ymm", vector::vfmadd231ps_ymm),
-        (&VFMADD231PD, &AVX512F, "zmm", vector::vfmadd231pd_zmm),
-        (&VFMADD231PD, &FMA, "ymm", vector::vfmadd231pd_ymm),
-        (&VFMADD231PH, &AVX512_FP16, "zmm", vector::vfmadd231ph_zmm),
+    let candidates: [(&Shape, &[Need], &str, Kernel, Repeat); 8] = [
+        (&TDPBF16PS, &AMX_BF16, "tmm", tile::tdpbf16ps, tile::TDPBF16PS),
+        (&TDPFP16PS, &AMX_FP16, "tmm", tile::tdpfp16ps, tile::TDPFP16PS),
+        (&VDPBF16PS, &AVX512_BF16, "zmm", vector::vdpbf16ps_zmm, vector::VDPBF16PS_ZMM),
+        (&VFMADD231PS, &AVX512F, "zmm", vector::vfmadd231ps_zmm, vector::VFMADD231PS_ZMM),
+        (&VFMADD231PS, &FMA, "ymm", vector::vfmadd231ps_ymm, vector::VFMADD231PS_YMM),
+        (&VFMADD231PD, &AVX512F, "zmm", vector::vfmadd231pd_zmm, vector::VFMADD231PD_ZMM),
+        (&VFMADD231PD, &FMA, "ymm", vector::vfmadd231pd_ymm, vector::VFMADD231PD_YMM),
+        (&VFMADD231PH, &AVX512_FP16, "zmm", vector::vfmadd231ph_zmm, vector::VFMADD231PH_ZMM),
     ];
     let (mut units, mut absent) = (Vec::<Unit>::new(), Vec::new());
     for shape in Shape::all() {
         let mut reasons = Vec::new();
         let unit = candidates.iter().filter(|candidate| candidate.0 == shape).find_map(
-            |&(_, needs, registers, kernel)| match features.unmet(needs) {
-                None => Some(Unit { shape, registers, kernel }),
+            |&(_, needs, registers, kernel, repeat)| match features.unmet(needs) {
+                None => Some(Unit { shape, registers, kernel, repeat }),
                 Some(reason) => {
                     reasons.push(reason);
                     None

@@ -4,6 +4,7 @@
 use std::arch::asm;
 
 use half::{bf16, f16};
+use mmaprobe_kernels::cpu::repeat::dependent_adds;
 use mmaprobe_kernels::cpu::{Mode, Problems, Processor, Unit};
 use mmaprobe_model::{Executor, Model, Rounding, format};
 
@@ -249,7 +250,7 @@ fn the_tail_is_computed_and_nothing_else_is_touched() {
             (0..count * per_problem * bytes).map(|_| random.next() as u8).collect()
         };
         let (m, n, k) = (shape.m, shape.n, shape.k);
-        let [factor, accumulator] = [shape.factors.bytes, shape.accumulator.bytes];
+        let [factor, accumulator] = [shape.a.bytes, shape.accumulator.bytes];
         for count in [0, 1, 15, 16, 17, 1000] {
             let a = elements(count, m * k, factor, 1);
             let b = elements(count, k * n, factor, 2);
@@ -268,6 +269,24 @@ fn the_tail_is_computed_and_nothing_else_is_touched() {
     }
 }
 
+#[test]
+fn loops_execute_at_least_as_often_as_asked() {
+    for unit in &Processor::detect().units {
+        assert_eq!(unit.operations() % (2 * unit.shape().k as u64), 0);
+        for accumulators in 1..=unit.accumulators() {
+            for executions in [0, 1, 1000] {
+                let executed = unit.repeat(accumulators, executions);
+                let pass = 4 * accumulators as u64;
+                assert!(executed >= executions && executed < executions.max(1) + pass, "{executed}");
+                assert_eq!(executed % pass, 0);
+            }
+        }
+        let beyond = std::panic::catch_unwind(|| unit.repeat(unit.accumulators() + 1, 1));
+        assert!(beyond.is_err() && std::panic::catch_unwind(|| unit.repeat(0, 1)).is_err());
+    }
+    assert_eq!(dependent_adds(100), 112);
+}
+
 fn mxcsr() -> u32 {
     let mut value = 0u32;
     // SAFETY: stores four bytes into `value`.
@@ -282,8 +301,8 @@ fn mxcsr_is_restored_with_its_sticky_flags() {
         let shape = unit.shape();
         // All ones are NaNs, and 0x0101… is inexact or subnormal: flags would be raised.
         for fill in [0x01, 0x3F, 0x7F, 0xFF] {
-            let a = vec![fill; 3 * shape.m * shape.k * shape.factors.bytes];
-            let b = vec![fill; 3 * shape.k * shape.n * shape.factors.bytes];
+            let a = vec![fill; 3 * shape.m * shape.k * shape.a.bytes];
+            let b = vec![fill; 3 * shape.k * shape.n * shape.b.bytes];
             let c = vec![fill; 3 * shape.m * shape.n * shape.accumulator.bytes];
             for mode in Mode::ALL {
                 let before = mxcsr();

@@ -12,7 +12,6 @@ use crate::rounding::Rounding;
 pub fn of(machine: &Machine) -> Vec<String> {
     let mut features = Vec::new();
     features.push(if machine.odd { "nobody would build it" } else { "plausible" }.to_string());
-    features.push(if beyond_trees(machine) { "beyond sum trees" } else { "within sum trees" }.to_string());
     let k = match machine.k {
         0..=4 => "K up to 4",
         5..=8 => "K from 5 to 8",
@@ -42,21 +41,6 @@ fn factors(machine: &Machine) -> &'static str {
         (None, true, _) => "fp64",
     }
 }
-
-/// Whether it computes something that `mmaprobe-model`'s sum trees have no words for, as they were when
-/// this crate was written. (Another tree may be the same function for all that.)
-pub fn beyond_trees(machine: &Machine) -> bool {
-    BEYOND.iter().any(|test| test(machine))
-}
-
-const BEYOND: [Test; 6] = [
-    sticky,
-    |machine| any_carry(machine, |beyond| beyond == Beyond::MagnitudeWraps),
-    |machine| any_output(machine, |output| matches!(output, Output::RoundedTwice(..))),
-    |machine| matches!(machine.product, Product::FlushedBelow { .. }),
-    |machine| machine.nan == NanRule::Ored,
-    infinities_changed,
-];
 
 type Test = fn(&Machine) -> bool;
 
@@ -168,18 +152,6 @@ fn last_rounding(machine: &Machine) -> Rounding {
         Output::Rounded(round) | Output::RoundedTwice(_, round) => round.rounding,
         Output::Open(_) => unreachable!("the root of a machine is rounded"),
     }
-}
-
-/// Sticky bits, of one summand or of the whole sum.
-fn sticky(machine: &Machine) -> bool {
-    any_adder(machine, |adder| {
-        let far = |shifter: &crate::machine::Shifter| shifter.far.map(|(_, rounding)| rounding);
-        adder.sticky
-            || adder
-                .shifters
-                .iter()
-                .any(|shifter| shifter.rounding == Rounding::Sticky || far(shifter) == Some(Rounding::Sticky))
-    })
 }
 
 fn infinities_changed(machine: &Machine) -> bool {

@@ -1,8 +1,7 @@
 //! What a machine computes, as data.
 //!
 //! The vocabulary is that of hardware: adders with shifters of limited width, carries that wrap,
-//! sticky bits, flushes. Much of it is beyond what the sum trees of `mmaprobe-model` can say, on
-//! purpose; [`features`](crate::features) tells which.
+//! sticky bits, flushes.
 
 use crate::format::Format;
 use crate::rounding::Rounding;

@@ -28,6 +28,7 @@
 //!             floor: None,
 //!             zeros: ZeroTerms::SumsCounted,
 //!             carry: None,
+//!             sticky: false,
 //!         },
 //!         zero: ZeroSigns::IEEE,
 //!         infinite_operands_first: false,

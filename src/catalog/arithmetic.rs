@@ -1,10 +1,11 @@
 //! What a catalogue file says an instruction computes: an algorithm, and who disputes what of it.
 
+use mmaprobe_apple::alu::default_nan;
 use mmaprobe_model::Model;
 use mmaprobe_model::algorithms::{
     Algorithm, AlgorithmError, Conventions, Output, Types, chain_of_exact_sums,
 };
-use mmaprobe_model::tree::ZeroTerms;
+use mmaprobe_model::tree::{NanRule, ZeroTerms};
 use serde::Deserialize;
 
 use crate::sheet::spelling::Phrase;
@@ -14,12 +15,52 @@ use crate::sheet::spelling::Phrase;
 pub struct Published {
     /// The algorithm.
     pub algorithm: Stated,
+    /// Which NaN a NaN result is.
+    pub nans: Nans,
     /// Who states it.
     pub source: String,
     /// What supports it beyond that.
     pub checked: Checked,
     /// What others state.
     pub disputes: Vec<Disputed>,
+}
+
+impl Published {
+    /// The model for an instruction's types.
+    ///
+    /// # Errors
+    /// If the algorithm does not go with the types.
+    pub fn model(&self, types: &Types) -> Result<Model, AlgorithmError> {
+        Ok(self.nans.applied_to(self.algorithm.model(types, &Conventions::DEFAULT)?))
+    }
+
+    /// The model that the other side of a dispute has.
+    ///
+    /// # Errors
+    /// If its algorithm does not go with the types.
+    pub fn alternative(&self, disputed: &Disputed, types: &Types) -> Result<Model, AlgorithmError> {
+        Ok(self.nans.applied_to(disputed.alternative.model(types, &disputed.conventions)?))
+    }
+}
+
+/// What is published about the NaN that a NaN result is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Nans {
+    /// Nothing beyond what the algorithm says.
+    #[default]
+    Algorithm,
+    /// Arm's default NaN, whatever NaNs went in: positive and quiet, its payload empty.
+    Default,
+}
+
+impl Nans {
+    fn applied_to(self, mut model: Model) -> Model {
+        if self == Nans::Default {
+            model.nan = NanRule::Canonical(default_nan(model.d));
+        }
+        model
+    }
 }
 
 /// What supports a published statement.

@@ -18,6 +18,7 @@
 //!     operands: {a: [fp8], b: [fp8], d: f32}   # every a with every b; c is as d
 //!     scale: {format: ue8m0, block: 32}        # optional
 //!     algorithm: {name: FDA, F: 25, out: rz23} # optional: without, there is no sheet
+//!     nans: default                # optional: each NaN result is Arm's default NaN
 //!     shapes:
 //!       - {m: 16, n: 16, k: 32}
 //!       - {m: 64, n: {from: 8, to: 256, step: 8}, k: 32}
@@ -36,7 +37,7 @@ use serde::Deserialize;
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{Deserializer, MapAccess, Visitor};
 
-use crate::catalog::arithmetic::{Checked, DisputeText, Disputed, Parameters, Published, Stated};
+use crate::catalog::arithmetic::{Checked, DisputeText, Disputed, Nans, Parameters, Published, Stated};
 use crate::catalog::family::{Family, Range, Tile};
 use crate::catalog::{Architecture, Assembled, Gpu, name};
 use crate::device::simulated::check_fit;
@@ -145,6 +146,8 @@ struct Group {
     scale: Option<ScaleFacts>,
     #[serde(default)]
     algorithm: Option<Parameters>,
+    #[serde(default)]
+    nans: Nans,
     #[serde(default)]
     source: Option<String>,
     #[serde(default)]
@@ -454,6 +457,7 @@ fn published(
     });
     Ok(Some(Published {
         algorithm,
+        nans: group.nans,
         source: group.source.as_ref().unwrap_or(&document.source).clone(),
         checked: group.checked,
         disputes: disputes.collect::<Result<_, _>>()?,

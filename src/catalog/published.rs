@@ -1,6 +1,5 @@
 //! Parameter sheets of what is published, made from the catalogue.
 
-use mmaprobe_model::algorithms::Conventions;
 use mmaprobe_model::tree::NanRule;
 
 use crate::catalog::arithmetic::{Checked, Disputed};
@@ -21,6 +20,7 @@ pub fn sheet(architecture: &Architecture) -> Option<Sheet> {
         return None;
     }
     let targets = architecture.targets.join(", ");
+    let kind = if architecture.is_of_processors() { "processors" } else { "gpus" };
     let gpus: Vec<&str> = architecture.gpus.iter().map(|gpu| gpu.name.as_str()).collect();
     Some(Sheet {
         schema: SCHEMA.to_string(),
@@ -28,7 +28,7 @@ pub fn sheet(architecture: &Architecture) -> Option<Sheet> {
         device: DeviceFacts {
             name: architecture.name.clone(),
             description: format!("{} ({targets}) as published", architecture.title),
-            properties: Ordered(vec![("gpus".to_string(), gpus.join(", "))]),
+            properties: Ordered(vec![(kind.to_string(), gpus.join(", "))]),
         },
         provenance: Provenance::Published,
         date: None,
@@ -42,7 +42,7 @@ pub fn sheet(architecture: &Architecture) -> Option<Sheet> {
 fn entry(family: &Family, assembler: Option<&str>) -> Option<Entry> {
     let published = family.published.as_ref()?;
     // Reading the catalogue has made these models before.
-    let model = published.algorithm.model(&family.types, &Conventions::DEFAULT).ok()?;
+    let model = published.model(&family.types).ok()?;
     let arithmetic = Arithmetic::from(&model);
     let disputed: Vec<Dispute> =
         published.disputes.iter().filter_map(|dispute| disputed(family, dispute, &arithmetic)).collect();
@@ -100,7 +100,7 @@ fn entry(family: &Family, assembler: Option<&str>) -> Option<Entry> {
 }
 
 fn disputed(family: &Family, disputed: &Disputed, arithmetic: &Arithmetic) -> Option<Dispute> {
-    let model = disputed.alternative.model(&family.types, &disputed.conventions).ok()?;
+    let model = family.published.as_ref()?.alternative(disputed, &family.types).ok()?;
     let text = &disputed.dispute;
     Some(Dispute {
         name: disputed.name.clone(),

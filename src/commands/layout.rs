@@ -166,7 +166,7 @@ mod tests {
         let table = text("mma.m16n8k16.f32.f16.f16.f32", None, Operand::A).unwrap();
         assert!(table.lines().all(|line| line.chars().count() <= 80), "{table}");
         // The figure of the PTX manual: a0 and a1 of thread 0, then those of thread 1.
-        assert!(table.contains("X[0]     0r0  0r0.16     1r0  1r0.16     2r0"), "{table}");
+        assert!(table.contains("X[0]      0r0  0r0.16     1r0  1r0.16     2r0"), "{table}");
         let places = table.split_whitespace().filter(|word| word.contains('r') && !word.contains(':'));
         let places: std::collections::HashSet<&str> =
             places.filter(|w| w.as_bytes()[0].is_ascii_digit()).collect();

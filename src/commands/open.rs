@@ -44,18 +44,26 @@ pub fn open(name: &str, timeout: Timeout, catalog: &Catalog) -> Result<Box<dyn D
             Ok(Box::new(Cuda::open(name, ordinal, catalog, timeout)?))
         }
         None if catalog.find(name).is_some() => gpu(name, catalog, timeout),
-        _ => Err(Failure::Usage(format!(
-            "there is no device '{name}'{} (cpu, cuda[:N], sim:NAME, sheet:FILE, replay:FILE and exec:COMMAND are known)",
-            did_you_mean(&catalog.near(name))
-        ))),
+        _ => Err(unknown(name, catalog)),
     }
+}
+
+/// Nothing is called so.
+pub fn unknown(name: &str, catalog: &Catalog) -> Failure {
+    Failure::Usage(format!(
+        "there is no device '{name}'{} (cpu, cuda[:N], sim:NAME, sheet:FILE, replay:FILE and exec:COMMAND are known)",
+        did_you_mean(&catalog.near(name))
+    ))
 }
 
 /// Opens the first attached GPU that a name of the catalogue stands for.
 fn gpu(name: &str, catalog: &Catalog, timeout: Duration) -> Result<Box<dyn Device>, Failure> {
     let Some(found) = catalog.find(name) else { return Err(not_attached(name, catalog, String::new())) };
     if !cuda::is_ours(found.architecture) {
-        let why = format!("this build asks no GPU of {}", found.architecture.vendor);
+        let why = match found.architecture.is_of_processors() {
+            true => "on a machine with this processor it is --device cpu".to_string(),
+            false => format!("this build asks no GPU of {}", found.architecture.vendor),
+        };
         return Err(not_attached(name, catalog, why));
     }
     let attached = match cuda::attached(catalog) {

@@ -1,4 +1,4 @@
-//! This processor's own matrix and fused multiply-add instructions, each in every mode of MXCSR.
+//! This processor's own matrix and fused multiply-add instructions, on x86-64 each in every mode of MXCSR.
 
 use mmaprobe_kernels::cpu::{Mode, Problems, Processor, Shape, Unit};
 
@@ -46,9 +46,12 @@ impl Cpu {
         let mut properties: Vec<(String, String)> =
             properties.into_iter().map(|(key, value)| (key.to_owned(), value)).collect();
         properties.push(("registers".to_owned(), registers.join(", ")));
-        properties.push(("MXCSR".to_owned(), format!("{:#06x} unless in a mode", Mode::Default.mxcsr())));
+        if units.iter().any(|unit| unit.modes().len() > 1) {
+            let default = format!("{:#06x} unless in a mode", Mode::Default.mxcsr());
+            properties.push(("MXCSR".to_owned(), default));
+        }
         let executed_by: Vec<(Unit, Mode)> =
-            units.iter().flat_map(|&unit| Mode::ALL.map(|mode| (unit, mode))).collect();
+            units.iter().flat_map(|&unit| unit.modes().iter().map(move |&mode| (unit, mode))).collect();
         Ok(Cpu {
             identity: Identity {
                 name: NAME.to_owned(),
@@ -90,8 +93,8 @@ fn instruction(shape: &Shape, mode: Mode) -> Instruction {
         m: shape.m,
         n: shape.n,
         k: shape.k,
-        a: shape.factors,
-        b: shape.factors,
+        a: shape.a,
+        b: shape.b,
         c: shape.accumulator,
         d: shape.accumulator,
         scale: None,
@@ -128,7 +131,8 @@ impl Device for Cpu {
     }
 }
 
-#[cfg(test)]
+// Of x86-64: its names and modes.
+#[cfg(all(test, target_arch = "x86_64"))]
 mod tests {
     use super::*;
     use crate::device::{element, set_element};

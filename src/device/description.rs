@@ -13,7 +13,7 @@ const MAX_ELEMENTS: usize = 1 << 20;
 
 /// The protocol's description of one instruction.
 #[derive(Serialize, Deserialize)]
-pub(super) struct Description {
+pub(in crate::device) struct Description {
     name: String,
     m: usize,
     n: usize,
@@ -86,7 +86,7 @@ fn named(name: &str, signed: bool) -> Option<Format> {
 }
 
 /// Checks text that will be printed: something, not too long, and nothing for a terminal to obey.
-pub(super) fn check_text(what: &str, text: &str) -> Result<(), String> {
+pub(crate) fn check_text(what: &str, text: &str) -> Result<(), String> {
     if text.is_empty() || text.len() > 256 || text.chars().any(char::is_control) {
         let start: String = text.chars().take(60).collect();
         return Err(format!("{what} {start:?} is empty, has control characters or more than 256 bytes"));

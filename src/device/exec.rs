@@ -36,6 +36,9 @@ const PAYLOAD: usize = 4 << 20;
 const PIECE: usize = 16 << 10;
 /// How long a device may take to exit after bye, and how long a killed one may take to be gone.
 const GRACE: Duration = Duration::from_secs(1);
+/// How long a device that closed its output may take to exit, so that its status can be told: on a busy
+/// machine an interpreter takes seconds.
+const LAST_BREATH: Duration = Duration::from_secs(10);
 
 /// An external program as a device.
 pub struct Exec {
@@ -439,7 +442,7 @@ impl Session {
         if !self.output_ended {
             return self.wait(during);
         }
-        let status = match self.exit_within(GRACE.min(self.timeout)) {
+        let status = match self.exit_within(LAST_BREATH.min(self.timeout)) {
             Some(status) => status.to_string(),
             None => "it closed its output, but kept running".into(),
         };

@@ -3,10 +3,14 @@
 //! NAME is an architecture, a GPU or an ISA target; see [`Catalog::find`]. `sim:NAME+DISPUTE` executes
 //! the alternative wherever the sheet has a dispute of that name: `sim:hopper+zeros`.
 //!
+//! Where the architecture's unit is modelled as a machine, as [Apple's](crate::device::apple) is, that
+//! machine executes the instructions, and not the sheet.
+//!
 //! The device lists each instruction in its smallest shape, and takes every shape that the catalogue
 //! has: what an output element is does not depend on m and n.
 
 use crate::catalog::{Architecture, Catalog};
+use crate::device::apple;
 use crate::device::sheet::{OpenError, simulate};
 use crate::device::simulated::Simulated;
 use crate::device::{Batch, Device, DeviceError, Fault, Identity, Instruction};
@@ -16,6 +20,8 @@ use crate::device::{Batch, Device, DeviceError, Fault, Identity, Instruction};
 pub struct Sim {
     simulated: Simulated,
     architecture: Architecture,
+    /// Whether a dispute's alternative is executed: that is a matter of the sheet.
+    alternative: bool,
 }
 
 /// There is no such virtual device.
@@ -90,7 +96,7 @@ impl Sim {
             sheet = sheet.with_alternative(dispute);
         }
         let simulated = simulate(&sheet, format!("sim:{name}")).map_err(OpenError::from)?;
-        Ok(Sim { simulated, architecture })
+        Ok(Sim { simulated, architecture, alternative: dispute.is_some() })
     }
 }
 
@@ -119,11 +125,18 @@ impl Device for Sim {
     }
 
     fn run(&self, instruction: &Instruction, batch: &Batch) -> Result<Vec<u8>, DeviceError> {
-        if self.simulated.instructions().contains(instruction) {
-            return self.simulated.run(instruction, batch);
-        }
         let refused =
             |problem| DeviceError { device: self.identity().name.clone(), fault: Fault::Refused(problem) };
+        if self.simulated.instructions().contains(instruction) {
+            return match apple::form(&self.architecture, instruction).filter(|_| !self.alternative) {
+                Some(_) if !batch.fits(instruction) => {
+                    let name = &instruction.name;
+                    Err(refused(format!("a batch for `{name}` has arrays of the wrong lengths")))
+                }
+                Some(form) => Ok(apple::run(form, batch)),
+                None => self.simulated.run(instruction, batch),
+            };
+        }
         if self.instruction(&instruction.name).map_err(refused)? != *instruction {
             return Err(refused(format!("its `{}` is another instruction", instruction.name)));
         }

@@ -82,7 +82,8 @@ fn texts(folder: &Dir<'static>) -> Vec<(String, &'static str)> {
 
 /// Text in which the crate is called by its name.
 fn renamed(text: &str, name: &CrateName) -> String {
-    text.replace("mmaprobe_model", &name.library())
+    // First all to one name, so that nothing is replaced in what has been put in.
+    text.replace("mmaprobe_model", "generated_model")
         .replace("generated_model", &name.library())
         .replace("generated-model", name.package())
         .replace("GENERATED_MODEL", &name.upper())
@@ -108,5 +109,11 @@ mod tests {
         assert!(files.iter().all(|(_, text)| !text.contains("mmaprobe_model")));
         assert!(root(&name).starts_with("#![no_std]"));
         assert!(modules().iter().any(|module| module == "tree"));
+        let name = CrateName::new("my-generated-model").unwrap();
+        let text = "mmaprobe_model generated_model generated-model GENERATED_MODEL";
+        assert_eq!(
+            renamed(text, &name),
+            "my_generated_model my_generated_model my-generated-model MY_GENERATED_MODEL"
+        );
     }
 }

@@ -38,7 +38,7 @@ impl Code {
 
     /// A pair.
     pub fn pair(first: &str, second: &str) -> Code {
-        Code::Atom(format!("({first:?}, {second:?})"))
+        Code::Arguments("", vec![Code::string(first), Code::string(second)])
     }
 
     /// `Name(value)`.

@@ -11,7 +11,7 @@ const WIDTH: usize = 100;
 /// Everything that a sheet says about an instruction, as lines of Markdown.
 pub fn instruction(entry: &Entry, instruction: &Instruction, model: &Model) -> Vec<String> {
     let mut lines = Lines::default();
-    lines.paragraph(&format!("`{}`: {}.", entry.name, shape(instruction)));
+    lines.paragraph(&format!("{}: {}.", code(&entry.name), shape(instruction)));
     let algorithm = match entry.algorithm.as_str() {
         "unnamed" => "no published algorithm".to_string(),
         name => escaped(name),
@@ -145,25 +145,88 @@ impl Lines {
             .subsequent_indent(further)
             .break_words(false)
             .word_splitter(textwrap::WordSplitter::NoHyphenation);
-        self.0.extend(textwrap::wrap(text, options).into_iter().map(|line| line.into_owned()));
+        for (index, line) in textwrap::wrap(text, options).into_iter().enumerate() {
+            // A first line may begin with the marker that it was given.
+            let marker = if index == 0 { first } else { further };
+            self.0.push(format!("{marker}{}", continued(&line[marker.len()..])));
+        }
     }
 }
 
 /// Text in which nothing is Markdown but code in backticks.
 pub fn escaped(text: &str) -> String {
+    let text = printable(text);
     let mut escaped = String::with_capacity(text.len());
     let mut is_code = false;
-    // A backtick without its other half is no code.
-    let paired = text.matches('`').count().is_multiple_of(2);
+    // A backtick without its other half is no code, and several in a row might begin a block of it.
+    let is_paired = text.matches('`').count().is_multiple_of(2) && !text.contains("``");
     for character in text.chars() {
         match character {
-            '`' if paired => is_code = !is_code,
-            '\\' | '`' | '[' | ']' | '<' | '>' | '*' | '_' | '|' | '#' | '~' if !is_code => {
+            '`' if is_paired => is_code = !is_code,
+            '\\' | '`' | '[' | ']' | '<' | '>' | '*' | '_' | '|' | '#' | '~' | '&' if !is_code => {
                 escaped.push('\\')
             }
             _ => {}
         }
-        escaped.push(if character.is_control() { ' ' } else { character });
+        escaped.push(character);
     }
     escaped.replace("://", ":\u{200b}//")
+}
+
+/// A name as code in Markdown, in tables too.
+pub fn code(name: &str) -> String {
+    format!("`{}`", printable(name).replace(['`', '|'], "'"))
+}
+
+/// Text on one line that shows all that it says: single spaces for whatever is invisible.
+pub fn printable(text: &str) -> String {
+    // What stands for itself in a string literal, or only has to be escaped there.
+    let is_visible = |c: char| matches!(c, '"' | '\'' | '\\') || c.escape_debug().len() == 1;
+    let visible: String = text.chars().map(|c| if is_visible(c) { c } else { ' ' }).collect();
+    visible.split(' ').filter(|word| !word.is_empty()).collect::<Vec<&str>>().join(" ")
+}
+
+/// A line that is no item of a list by chance, because text was wrapped there.
+fn continued(line: &str) -> String {
+    let text = line.trim_start();
+    let (indent, word) = (&line[..line.len() - text.len()], text.split(' ').next().unwrap_or_default());
+    let digits = word.trim_end_matches(['.', ')']);
+    let is_number = digits.len() < word.len() && digits.bytes().all(|c| c.is_ascii_digit());
+    let is_marker = word.starts_with(['-', '+', '=']);
+    match (is_marker, is_number) {
+        (true, _) => format!("{indent}\\{text}"),
+        (_, true) => format!("{indent}{digits}\\{}", &text[digits.len()..]),
+        _ => line.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_is_text_and_code_is_code() {
+        for (text, markdown) in [
+            ("a_b `c_d` <e>", "a\\_b `c_d` \\<e\\>"),
+            ("one ` alone_", "one \\` alone\\_"),
+            ("```rust panic!() ```", "\\`\\`\\`rust panic!() \\`\\`\\`"),
+            ("    indented\n\n    more", "indented more"),
+            ("left\u{202e}right\u{0}", "left right"),
+            ("http://x", "http:\u{200b}//x"),
+        ] {
+            assert_eq!(escaped(text), markdown);
+        }
+        assert_eq!(code("a`b|c\nd"), "`a'b'c d`");
+    }
+
+    #[test]
+    fn wrapping_begins_no_lists() {
+        let mut lines = Lines::default();
+        let word = "w".repeat(WIDTH - 1);
+        lines.paragraph(&format!("- a {word} + b {word} 12. c {word} 1.5 d {word} -1 e"));
+        assert_eq!(
+            lines.0.iter().filter(|line| !line.starts_with('w')).collect::<Vec<_>>(),
+            ["\\- a", "\\+ b", "12\\. c", "1.5 d", "\\-1 e"]
+        );
+    }
 }

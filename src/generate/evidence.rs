@@ -1,7 +1,8 @@
 //! The tests of a generated crate: dot-adds and what was answered to them.
 //!
 //! Of a recording, those answers are taken that contradict an alternative to what the sheet says, for
-//! every alternative; and a sample of all others. A sheet that comes without a recording (a published one
+//! every alternative; answers to random sets of the validation, as far as they were recorded; and a sample
+//! of all others. A sheet that comes without a recording (a published one
 //! always does) has no evidence: then the dot-adds are answered by the general executor, which tells
 //! whether the crate computes what the tool does, and nothing about hardware.
 
@@ -16,14 +17,17 @@ use crate::batch;
 use crate::characterize::knob_words;
 use crate::device::replay::Replay;
 use crate::device::{DeviceError, Instruction};
-use crate::generate::GenerateError;
+use crate::generate::{GenerateError, docs};
 use crate::inference::evidence::{Answered, Class, Evidence};
 use crate::inference::{crafted, fit, knobs};
+use crate::model::scalar::Scalar;
 use crate::model::tree::Node;
 use crate::model::{Executor, Format, Model};
 use crate::probes::random::{self, Distribution};
 use crate::probes::{DotAdd, Probe, Signature};
 use crate::sheet::arithmetic::rule_names;
+use crate::sheet::schema::{Entry, Validation};
+use crate::validation::{Nans, Plan};
 
 /// Answers of each instruction that are looked at: those asked first, crafted ones, all; of the many
 /// random ones behind them a part.
@@ -32,8 +36,10 @@ const KEPT: usize = 16_384;
 const THINNED: usize = 61;
 /// Answers that contradict the same alternative, at most.
 const WITNESSES: usize = 2;
+/// Answers to random sets of one distribution, at most.
+const VALIDATED: usize = 20;
 /// Answers in the sample of all others.
-const SAMPLE: usize = 150;
+const SAMPLE: usize = 100;
 /// Bytes that a file of unrecorded answers should have, about.
 const BYTES: usize = 24_000;
 /// Least and most dot-adds in such a file.
@@ -71,12 +77,13 @@ pub fn recorded(replay: &Replay) -> Result<Recorded, DeviceError> {
 /// If the model contradicts one of them.
 pub fn of_recording(
     instruction: &Instruction,
+    entry: &Entry,
     model: &Model,
     answers: &[(DotAdd, u64)],
     device: &str,
 ) -> Result<String, GenerateError> {
     let answered = answers_of(instruction, answers);
-    let mut executor = Executor::new(model).expect("the sheet's model has been checked");
+    let mut executor = Scalar::new(model).expect("the sheet's model has been checked");
     if let Some(wrong) = answered.iter().find(|answered| !fit::explains(&mut executor, answered)) {
         return Err(GenerateError::contradicted(instruction, &wrong.question, wrong.answer));
     }
@@ -101,8 +108,18 @@ pub fn of_recording(
             file.dot_add(&answered[index].question, answered[index].answer);
         }
     }
+    for (distribution, validated) in validated(instruction, entry, &answered) {
+        let unchosen: Vec<usize> = validated.into_iter().filter(|&index| !chosen[index]).collect();
+        if !unchosen.is_empty() {
+            file.comment(&format!("validated random sets: {distribution}"));
+        }
+        for &index in spread(&unchosen, VALIDATED) {
+            chosen[index] = true;
+            file.dot_add(&answered[index].question, answered[index].answer);
+        }
+    }
     let rest: Vec<usize> = (0..answered.len()).filter(|&index| !chosen[index]).collect();
-    file.comment("A sample of all other answers, those to random inputs among them.");
+    file.comment("A sample of all other answers.");
     for &index in spread(&rest, SAMPLE) {
         file.dot_add(&answered[index].question, answered[index].answer);
     }
@@ -143,6 +160,25 @@ pub fn unrecorded(instruction: &Instruction, model: &Model, tool: &str) -> Strin
     file.finished()
 }
 
+/// The recorded answers to the random sets with which the sheet's validation began, by distribution: none
+/// if nothing was validated while the recording ran.
+fn validated(
+    instruction: &Instruction,
+    entry: &Entry,
+    answered: &[Answered],
+) -> Vec<(Distribution, Vec<usize>)> {
+    let Some(Validation { seed, .. }) = entry.validation else { return Vec::new() };
+    let distributions = Distribution::ALL.to_vec();
+    let plan = Plan { sets: u64::MAX, seed, distributions, nans: Nans::Bits };
+    let sets: HashMap<DotAdd, Distribution> =
+        plan.first_dot_adds(instruction).into_iter().map(|(distribution, set)| (set, distribution)).collect();
+    let of = |wanted: Distribution| {
+        let is_wanted = |&index: &usize| sets.get(&answered[index].question) == Some(&wanted);
+        (wanted, (0..answered.len()).filter(is_wanted).collect())
+    };
+    Distribution::ALL.into_iter().map(of).collect()
+}
+
 /// The names of the crafted probes, by question.
 fn probe_names(signature: &Signature) -> HashMap<DotAdd, &'static str> {
     let named = |probe: Probe| probe.dot_adds.into_iter().map(move |question| (question, probe.name));
@@ -156,12 +192,7 @@ fn answers_of(instruction: &Instruction, answers: &[(DotAdd, u64)]) -> Vec<Answe
     answers
         .iter()
         .filter(|(question, _)| known.insert(question))
-        .map(|(question, answer)| Answered {
-            probe: 0,
-            question: question.clone(),
-            answer: *answer,
-            class: Class::of(&signature, question, *answer),
-        })
+        .map(|(question, answer)| Answered::new(&signature, 0, question.clone(), *answer))
         .collect()
 }
 
@@ -185,7 +216,7 @@ fn witnesses(instruction: &Instruction, model: &Model, answered: &[Answered]) ->
     let contradictions: Vec<Vec<usize>> = alternatives
         .par_iter()
         .map(|(_, other)| {
-            let Ok(mut executor) = Executor::new(other) else { return Vec::new() };
+            let Ok(mut executor) = Scalar::new(other) else { return Vec::new() };
             (0..answered.len()).filter(|&index| !fit::explains(&mut executor, &answered[index])).collect()
         })
         .collect();
@@ -277,7 +308,7 @@ impl File {
     }
 
     fn comment(&mut self, text: &str) {
-        writeln!(self.text, "# {text}").expect("strings take any text");
+        writeln!(self.text, "# {}", docs::printable(text)).expect("strings take any text");
     }
 
     fn dot_add(&mut self, question: &DotAdd, answer: u64) {

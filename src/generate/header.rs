@@ -100,11 +100,20 @@ fn constants(prefix: &str, chapters: &[Chapter]) -> String {
     text
 }
 
-/// Text that ends no comment, in ASCII as far as C compilers insist.
+/// Text that ends no comment and begins none, not even where a C compiler joins lines, in ASCII.
 fn comment(text: &str) -> String {
-    text.replace("*/", "* /")
-        .replace("/*", "/ *")
-        .chars()
-        .map(|c| if c.is_ascii() { c } else { '?' })
-        .collect()
+    let printable = |c: char| if c == '\\' || !(' '..='~').contains(&c) { '?' } else { c };
+    text.chars().map(printable).collect::<String>().replace('*', "* ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn comments_end_where_they_should() {
+        let wild = "a */ b *\\\n/ c **// d /* é ??/\n";
+        let comment = comment(wild);
+        assert!(!comment.contains("*/") && !comment.contains('\\') && !comment.contains('\n'), "{comment}");
+    }
 }

@@ -6,24 +6,22 @@ use std::collections::HashSet;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CrateName(String);
 
-/// Names that a crate cannot have, or that would hide others: keywords that are likely, and crates that
-/// Rust itself brings along.
-const RESERVED: [&str; 14] = [
-    "alloc",
-    "box",
-    "build",
-    "const",
-    "core",
-    "crate",
-    "deps",
-    "examples",
-    "incremental",
-    "model",
-    "proc-macro",
-    "std",
-    "test",
-    "type",
+/// Words that are no names in Rust.
+const KEYWORDS: [&str; 52] = [
+    "abstract", "as", "async", "await", "become", "box", "break", "const", "continue", "crate", "do", "dyn",
+    "else", "enum", "extern", "false", "final", "fn", "for", "gen", "if", "impl", "in", "let", "loop",
+    "macro", "match", "mod", "move", "mut", "override", "priv", "pub", "ref", "return", "self", "static",
+    "struct", "super", "trait", "true", "try", "type", "typeof", "union", "unsafe", "unsized", "use",
+    "virtual", "where", "while", "yield",
 ];
+
+/// Crates that Rust itself brings along.
+const BUILT_IN: [&str; 5] = ["alloc", "core", "proc_macro", "std", "test"];
+
+/// Names that a generated crate cannot have besides: Cargo keeps folders of these names, and the crate's
+/// binary and tests have modules of them.
+const RESERVED: [&str; 8] =
+    ["build", "deps", "examples", "incremental", "agreement", "evidence", "json", "support"];
 
 /// Longest name: lines that name the crate must not need wrapping.
 const LONGEST: usize = 40;
@@ -41,10 +39,12 @@ impl CrateName {
                 "it has to be a letter and then letters, digits, `-` and `_`, all small, at most {LONGEST}"
             ));
         }
-        if RESERVED.contains(&name) {
+        let spelled = CrateName(name.to_string());
+        let library = spelled.library();
+        if KEYWORDS.iter().chain(&BUILT_IN).chain(&RESERVED).any(|reserved| *reserved == library) {
             return Err("that name is reserved".to_string());
         }
-        Ok(CrateName(name.to_string()))
+        Ok(spelled)
     }
 
     /// As in a manifest: `cdna3-model`.
@@ -75,8 +75,10 @@ impl Identifiers {
         Identifiers { taken: taken.into_iter().map(str::to_string).collect() }
     }
 
-    /// A name in small letters, for modules and functions: `mma_m16n8k8_f32`.
+    /// A name in small letters, for modules and functions, that is neither a keyword nor a crate of Rust's
+    /// own: `mma_m16n8k8_f32`.
     pub fn small(&mut self, name: &str) -> String {
+        self.taken.extend(KEYWORDS.iter().chain(&BUILT_IN).map(|word| word.to_string()));
         self.fresh(words(name).to_lowercase())
     }
 
@@ -126,7 +128,10 @@ mod tests {
         ] {
             assert_eq!(constants.capital(name), constant);
         }
-        assert_eq!(Identifiers::default().small("Intel-Xeon-6"), "intel_xeon_6");
+        let mut modules = Identifiers::default();
+        for (name, module) in [("Intel-Xeon-6", "intel_xeon_6"), ("Loop", "loop_2"), ("core", "core_2")] {
+            assert_eq!(modules.small(name), module);
+        }
     }
 
     #[test]
@@ -136,7 +141,7 @@ mod tests {
             (name.package(), name.library().as_str(), name.upper().as_str()),
             ("cdna3-model", "cdna3_model", "CDNA3_MODEL")
         );
-        for wrong in ["", "3d", "a b", "é", "A", "std", "test", &"a".repeat(41)] {
+        for wrong in ["", "3d", "a b", "é", "A", "std", "proc-macro", "loop", "json", &"a".repeat(41)] {
             assert!(CrateName::new(wrong).is_err(), "{wrong}");
         }
     }

@@ -2,22 +2,16 @@
 
 use std::fmt::Write;
 
+use crate::device::Instruction;
 use crate::generate::code::Code;
 use crate::generate::identifiers::{CrateName, Identifiers};
-use crate::generate::{Chapter, carried, docs};
+use crate::generate::{Chapter, Included, carried, docs};
 use crate::sheet::spelling::Phrase;
 
-/// Module names for sheets: none that the root of a crate has already, and no keyword.
+/// Module names for sheets: none that the root of a crate has already.
 pub fn module_names(sheets: &[&str]) -> Vec<String> {
-    const KEYWORDS: [&str; 52] = [
-        "abstract", "as", "async", "await", "become", "box", "break", "const", "continue", "crate", "do",
-        "dyn", "else", "enum", "extern", "false", "final", "fn", "for", "gen", "if", "impl", "in", "let",
-        "loop", "macro", "match", "mod", "move", "mut", "override", "priv", "pub", "ref", "return", "self",
-        "static", "struct", "super", "trait", "true", "try", "type", "typeof", "unsafe", "unsized", "use",
-        "virtual", "where", "while", "yield", "core",
-    ];
     let taken = carried::modules();
-    let mut identifiers = Identifiers::without(taken.iter().map(String::as_str).chain(KEYWORDS));
+    let mut identifiers = Identifiers::without(taken.iter().map(String::as_str));
     sheets.iter().map(|sheet| identifiers.small(sheet)).collect()
 }
 
@@ -45,7 +39,7 @@ pub fn library(name: &CrateName, chapters: &[Chapter]) -> String {
         };
         doc(&format!("- {link}: {count}, {provenance}: {}", docs::escaped(&sheet.device.description)));
         for (name, reason) in left_out {
-            doc(&format!("  - left out: `{name}`, {}", docs::escaped(reason)));
+            doc(&format!("  - left out: {}, {}", docs::code(name), docs::escaped(reason)));
         }
     }
     doc("");
@@ -74,12 +68,20 @@ pub fn subject(chapters: &[Chapter]) -> String {
     }
 }
 
-/// A runnable example with the first instruction.
-fn example(name: &CrateName, chapters: &[Chapter], doc: &mut dyn FnMut(&str)) {
-    let Some((chapter, own, constant)) = chapters
-        .iter()
-        .find_map(|chapter| Some((chapter, chapter.included.first()?, chapter.constants.names.first()?)))
-    else {
+/// Elements of the largest matrix in an example: arrays lie on the stack.
+const EXAMPLE: usize = 4096;
+
+/// A runnable example with the first instruction, or the first that is small enough, if there is one.
+pub fn example(name: &CrateName, chapters: &[Chapter], doc: &mut dyn FnMut(&str)) {
+    let is_small = |own: &Included| {
+        let Instruction { m, n, k, .. } = own.instruction;
+        [m * k, n * k, m * n].iter().all(|&elements| elements <= EXAMPLE)
+    };
+    let small = |(own, _): &(&Included, _)| is_small(own);
+    let Some((chapter, own, constant)) = chapters.iter().find_map(|chapter| {
+        let (own, constant) = chapter.included.iter().zip(&chapter.constants.names).find(small)?;
+        Some((chapter, own, constant))
+    }) else {
         return;
     };
     let library = name.library();

@@ -3,6 +3,7 @@
 use std::fmt::Write;
 
 use crate::generate::code::Code;
+use crate::generate::identifiers::Identifiers;
 use crate::generate::{Chapter, Files, GenerateError, evidence};
 
 /// Answers of hardware.
@@ -16,7 +17,7 @@ pub fn words(chapter: &Chapter) -> &'static str {
         (_, true) => "No instruction, and so no test.",
         (Some(_), _) => {
             "Its tests are answers recorded when it was characterized: those that contradict the alternatives to \
-             each statement, and a sample of the others."
+             each statement, some to validated random sets, and a sample of the others."
         }
         (None, _) => {
             "It came without recorded answers. Its tests show that this crate computes what the tool does; they are \
@@ -46,14 +47,15 @@ pub fn files(chapters: &[Chapter]) -> Result<Files, GenerateError> {
         if !path.is_empty() {
             write!(source, "\nmod {} {{\n    use super::support;\n", chapter.module).expect(ANY);
         }
+        let mut functions = Identifiers::default();
         for (own, constant) in chapter.included.iter().zip(&chapter.constants.names) {
-            let function = constant.to_lowercase();
+            let function = functions.small(constant);
             let text = match chapter.recorded {
                 None => evidence::unrecorded(&own.instruction, own.model, &chapter.sheet.tool),
                 Some(recorded) => {
                     let answers = recorded.get(&own.entry.name).map_or(&[][..], |answers| answers);
                     let device = &chapter.sheet.device.description;
-                    evidence::of_recording(&own.instruction, own.model, answers, device)?
+                    evidence::of_recording(&own.instruction, own.entry, own.model, answers, device)?
                 }
             };
             let file = format!("{folder}/{path}{function}.txt");

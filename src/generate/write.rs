@@ -41,7 +41,8 @@ pub fn check(folder: &Path, force: bool) -> Result<(), WriteError> {
             _ => Err(WriteError::NotGenerated(folder.to_path_buf())),
         },
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
-        Err(error) if error.kind() == ErrorKind::NotADirectory => Err(match force {
+        // It is a file; or lies in one, and does not exist.
+        Err(error) if error.kind() == ErrorKind::NotADirectory && folder.exists() => Err(match force {
             true => WriteError::NotGenerated(folder.to_path_buf()),
             false => WriteError::Exists(folder.to_path_buf()),
         }),
@@ -81,9 +82,12 @@ fn write_checked(folder: &Path, files: &[(String, String)]) -> io::Result<()> {
         fs::create_dir_all(path.parent().unwrap_or(&fresh))?;
         fs::write(path, contents)?;
     }
-    match fs::rename(folder, &old) {
+    match fs::read_dir(folder).map(Iterator::count) {
+        // What may be somebody's working directory, or a mount, stays the folder that it is.
+        Ok(0) => return fill(folder, &fresh),
+        Ok(_) => fs::rename(folder, &old)?,
         Err(error) if error.kind() == ErrorKind::NotFound => return fs::rename(&fresh, folder),
-        result => result?,
+        Err(error) => return Err(error),
     }
     let replaced = keep_others(&old, &fresh).and_then(|()| fs::rename(&fresh, folder));
     if replaced.is_err() {
@@ -92,6 +96,16 @@ fn write_checked(folder: &Path, files: &[(String, String)]) -> io::Result<()> {
         let _ = fs::rename(&old, folder);
     }
     replaced
+}
+
+/// Moves everything into an empty folder, or leaves it empty.
+fn fill(folder: &Path, fresh: &Path) -> io::Result<()> {
+    let filled = keep_others(fresh, folder);
+    if filled.is_err() {
+        // The first error is the one to tell of.
+        let _ = keep_others(folder, fresh);
+    }
+    filled
 }
 
 /// Moves what one folder has, and the other has not, from that one to the other.
@@ -150,10 +164,16 @@ mod tests {
     }
 
     #[test]
-    fn empty_folders_are_filled() {
+    #[cfg(unix)]
+    fn empty_folders_are_filled_and_stay_themselves() {
         let place = tempfile::tempdir().unwrap();
-        write(place.path(), &files("one"), false).unwrap();
+        let inode = |path: &Path| std::os::unix::fs::MetadataExt::ino(&fs::metadata(path).unwrap());
+        let folder = place.path().join("crate");
+        fs::create_dir(&folder).unwrap();
+        let before = inode(&folder);
+        write(&folder, &files("one"), false).unwrap();
         assert_eq!(listed(place.path()), ["Cargo.toml", "one.rs"]);
+        assert_eq!(inode(&folder), before, "a shell in the folder would be nowhere");
     }
 
     #[test]

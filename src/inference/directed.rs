@@ -7,6 +7,7 @@
 
 use mmaprobe_model::execute::{Number, Value};
 use mmaprobe_model::format::{self, RoundTo};
+use mmaprobe_model::scalar::Scalar;
 use mmaprobe_model::tree::{NanRule, Node, Normalised};
 use mmaprobe_model::{Executor, Model, Rounding};
 use mmaprobe_probes::place::{self, Dyadic};
@@ -40,13 +41,11 @@ pub fn search(
     }
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
     let (wide_one, wide_other) = (widened(model, other), widened(other, model));
-    let mut pair = Pair { one: Executor::new(model).ok()?, other: Executor::new(other).ok()? };
-    let mut wide = Pair { one: Executor::new(&wide_one).ok()?, other: Executor::new(&wide_other).ok()? };
+    let mut inside = [Inside::of(model, other)?, Inside::of(&wide_one, &wide_other)?];
+    let mut pair = Pair { one: Scalar::new(model).ok()?, other: Scalar::new(other).ok()? };
     let mut latent = 0;
     for input in inputs.iter().take(SCANNED) {
-        let Some(inside) = pair.differs_inside(input).or_else(|| wide.differs_inside(input)) else {
-            continue;
-        };
+        let Some(inside) = inside.iter_mut().find_map(|inside| inside.differs(input)) else { continue };
         latent += 1;
         for _ in 0..VARIATIONS {
             let varied = varied(signature, input, &inside, &mut rng);
@@ -80,10 +79,10 @@ fn widened(model: &Model, other: &Model) -> Model {
     wide
 }
 
-/// Two models, ready to be asked.
+/// Two models, ready to be asked for d.
 struct Pair<'m> {
-    one: Executor<'m>,
-    other: Executor<'m>,
+    one: Scalar<'m>,
+    other: Scalar<'m>,
 }
 
 impl Pair<'_> {
@@ -92,9 +91,21 @@ impl Pair<'_> {
         let y = self.other.dot_add(&q.a, &q.b, q.c, &q.sa, &q.sb);
         fit::differ(self.other.model(), x, y)
     }
+}
+
+/// Two models, ready to be asked for every inner value.
+struct Inside<'m> {
+    one: Executor<'m>,
+    other: Executor<'m>,
+}
+
+impl<'m> Inside<'m> {
+    fn of(one: &'m Model, other: &'m Model) -> Option<Inside<'m>> {
+        Some(Inside { one: Executor::new(one).ok()?, other: Executor::new(other).ok()? })
+    }
 
     /// The first finite inner value on which the models differ.
-    fn differs_inside(&mut self, q: &DotAdd) -> Option<Number> {
+    fn differs(&mut self, q: &DotAdd) -> Option<Number> {
         let one = self.one.evaluate(&q.a, &q.b, q.c, &q.sa, &q.sb);
         let other = self.other.evaluate(&q.a, &q.b, q.c, &q.sa, &q.sb);
         one.iter().zip(other).find(|(x, y)| x != y).and_then(|(x, y)| match (x, y) {

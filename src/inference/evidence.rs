@@ -102,6 +102,43 @@ impl Class {
     }
 }
 
+/// Answers that are explained together: those of a class and of simpler ones, with few summands first.
+///
+/// A product alone shows how products are formed and results rounded, whatever is true of sums; two
+/// summands show how they are aligned. Taken with everything else, such answers are drowned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stage {
+    /// The last class.
+    pub class: Class,
+    /// Most summands that are not zero.
+    pub summands: usize,
+}
+
+impl Stage {
+    /// Everything.
+    pub const LAST: Stage = Stage { class: Class::Nan, summands: usize::MAX };
+
+    /// All stages, simplest first.
+    pub fn all() -> impl Iterator<Item = Stage> {
+        let numbers = [1, 2, 3, usize::MAX];
+        Class::ALL.into_iter().flat_map(move |class| numbers.map(|summands| Stage { class, summands }))
+    }
+
+    /// Whether an answer is one of this stage.
+    pub fn has(self, answered: &Answered) -> bool {
+        answered.class <= self.class && answered.summands <= self.summands
+    }
+}
+
+/// The summands of a question that are not zero: products, and c.
+fn summands(signature: &Signature, question: &DotAdd) -> usize {
+    let is_zero =
+        |format: &Format, bits: u64| matches!(format.decode(bits), Decoded::Finite { significand: 0, .. });
+    let factors = question.a.iter().zip(&question.b);
+    let products = factors.filter(|&(&a, &b)| !is_zero(&signature.a, a) && !is_zero(&signature.b, b)).count();
+    products + usize::from(!is_zero(&signature.c, question.c))
+}
+
 /// A question and its answer.
 #[derive(Clone, Debug)]
 pub struct Answered {
@@ -113,6 +150,17 @@ pub struct Answered {
     pub answer: u64,
     /// What it is about.
     pub class: Class,
+    /// Summands that are not zero: products, and c.
+    pub summands: usize,
+}
+
+impl Answered {
+    /// An answer to a question of a probe, with what it is about.
+    pub fn new(signature: &Signature, probe: usize, question: DotAdd, answer: u64) -> Answered {
+        let class = Class::of(signature, &question, answer);
+        let summands = summands(signature, &question);
+        Answered { probe, question, answer, class, summands }
+    }
 }
 
 /// The name, the question and the source of a probe that was asked.
@@ -196,8 +244,7 @@ impl<'d> Evidence<'d> {
         let answers = self.run(&questions)?;
         for ((probe, question), answer) in fresh.into_iter().zip(answers) {
             self.known.insert(question.clone(), answer);
-            let class = Class::of(&self.signature, &question, answer);
-            self.answers.push(Answered { probe, question, answer, class });
+            self.answers.push(Answered::new(&self.signature, probe, question, answer));
         }
         Ok(())
     }

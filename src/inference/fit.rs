@@ -4,11 +4,12 @@
 //! answers, class by class: plain numbers first, NaNs last. Where single turns no longer help, the
 //! [wide search](super::search) takes over.
 
+use mmaprobe_model::scalar::Scalar;
 use mmaprobe_model::tree::NanRule;
-use mmaprobe_model::{Decoded, Executor, Format, Model};
+use mmaprobe_model::{Decoded, Format, Model};
 use rayon::prelude::*;
 
-use super::evidence::{Answered, Class, Evidence};
+use super::evidence::{Answered, Class, Evidence, Stage};
 use super::{knobs, simplicity};
 
 /// A model and how many answers contradict it.
@@ -21,7 +22,7 @@ pub struct Fitted {
 }
 
 /// Whether a model gives this answer. Where its NaN rule is unknown, any NaN is as good as any other.
-pub fn explains(executor: &mut Executor, answered: &Answered) -> bool {
+pub fn explains(executor: &mut Scalar, answered: &Answered) -> bool {
     let q = &answered.question;
     let d = executor.dot_add(&q.a, &q.b, q.c, &q.sa, &q.sb);
     !differ(executor.model(), d, answered.answer)
@@ -39,7 +40,7 @@ pub fn both_nan(format: &Format, x: u64, y: u64) -> bool {
 
 /// Counts the answers that contradict a model; stops at `limit`.
 pub fn contradicted<'a>(model: &Model, answers: impl Iterator<Item = &'a Answered>, limit: usize) -> usize {
-    let Ok(mut executor) = Executor::new(model) else {
+    let Ok(mut executor) = Scalar::new(model) else {
         return limit;
     };
     let mut count = 0;
@@ -54,14 +55,14 @@ pub fn contradicted<'a>(model: &Model, answers: impl Iterator<Item = &'a Answere
     count
 }
 
-/// The answers of classes up to this one.
-fn relevant<'e>(evidence: &'e Evidence, class: Class) -> Vec<&'e Answered> {
-    evidence.answers.iter().filter(|answered| answered.class <= class).collect()
+/// The answers of a stage.
+fn relevant<'e>(evidence: &'e Evidence, stage: Stage) -> Vec<&'e Answered> {
+    evidence.answers.iter().filter(|answered| stage.has(answered)).collect()
 }
 
-/// Improves a model on the answers of classes up to `class`. Deterministic for any number of threads.
-pub fn improve(evidence: &Evidence, start: Fitted, class: Class) -> Fitted {
-    let mut answers = relevant(evidence, class);
+/// Improves a model on the answers of a stage. Deterministic for any number of threads.
+pub fn improve(evidence: &Evidence, start: Fitted, stage: Stage) -> Fitted {
+    let mut answers = relevant(evidence, stage);
     let mut best =
         Fitted { contradicted: contradicted(&start.model, answers.iter().copied(), usize::MAX), ..start };
     loop {
@@ -69,7 +70,7 @@ pub fn improve(evidence: &Evidence, start: Fitted, class: Class) -> Fitted {
             return best;
         }
         front_load(&best.model, &mut answers);
-        match turn_once(evidence, &best, class, &answers) {
+        match turn_once(evidence, &best, stage.class, &answers) {
             Some(better) => best = better,
             None => return best,
         }
@@ -120,42 +121,47 @@ pub fn simplify(evidence: &Evidence, mut fitted: Fitted) -> Fitted {
 /// Puts the answers that contradict the model in front, keeping their order otherwise: they are likely
 /// to contradict its neighbours, and a count can stop early.
 pub fn front_load(model: &Model, answers: &mut Vec<&Answered>) {
-    let Ok(mut executor) = Executor::new(model) else { return };
+    let Ok(mut executor) = Scalar::new(model) else { return };
     // A stable sort: false comes before true.
     answers.sort_by_cached_key(|answered| explains(&mut executor, answered));
 }
 
-/// Answers that contradict the model, and others, in the sample that candidates are tried on first.
-const SAMPLED: usize = 700;
-/// Candidates that the sample lets through to all answers.
-const PROMISING: usize = 8;
+/// Samples that candidates are tried on before all answers: so many answers that contradict the model and
+/// so many others, and the most candidates that each sample lets through.
+const SAMPLES: [(usize, usize); 2] = [(40, 100), (700, 8)];
 
 /// The best of these candidates, if it is better than `best`; among equals the simplest, then the first.
-///
-/// Candidates are tried on a sample first, the most promising ones then on all answers.
-fn best_of(candidates: Vec<Model>, best: &Fitted, answers: &[&Answered]) -> Option<Fitted> {
-    if answers.len() > 4 * SAMPLED {
-        // The answers that contradict the model stand in front.
-        let wrong = best.contradicted.min(SAMPLED);
-        let step = (answers.len() - best.contradicted).div_ceil(SAMPLED).max(1);
-        let sample: Vec<&Answered> = answers[..wrong]
-            .iter()
-            .chain(answers[best.contradicted..].iter().step_by(step))
-            .copied()
-            .collect();
+fn best_of(mut candidates: Vec<Model>, best: &Fitted, answers: &[&Answered]) -> Option<Fitted> {
+    // The answers that contradict the model stand in front.
+    let (wrong, right) = answers.split_at(best.contradicted);
+    for (of_each, kept) in SAMPLES {
+        if candidates.len() <= kept || answers.len() <= 4 * of_each {
+            continue;
+        }
+        let wrong = thinned(wrong, of_each);
+        let sample: Vec<&Answered> = wrong.iter().copied().chain(thinned(right, of_each)).collect();
         let mut tried: Vec<(usize, u32, usize)> = candidates
             .par_iter()
-            .map(|model| contradicted(model, sample.iter().copied(), wrong))
+            .map(|model| contradicted(model, sample.iter().copied(), wrong.len()))
             .enumerate()
-            .filter(|(_, count)| *count < wrong)
+            .filter(|(_, count)| *count < wrong.len())
             .map(|(index, count)| (count, simplicity::exceptions(&candidates[index]), index))
             .collect();
+        if tried.is_empty() {
+            // What a small sample does not show, a larger one may.
+            continue;
+        }
         tried.sort_unstable();
-        tried.truncate(PROMISING);
-        let promising = tried.iter().map(|&(_, _, index)| candidates[index].clone()).collect();
-        return best_of_all(promising, best, answers);
+        tried.truncate(kept);
+        candidates = tried.into_iter().map(|(_, _, index)| candidates[index].clone()).collect();
     }
     best_of_all(candidates, best, answers)
+}
+
+/// About so many of the answers, evenly spread.
+pub fn thinned<'a>(answers: &[&'a Answered], number: usize) -> Vec<&'a Answered> {
+    let step = answers.len().div_ceil(number).max(1);
+    answers.iter().step_by(step).copied().collect()
 }
 
 fn best_of_all(candidates: Vec<Model>, best: &Fitted, answers: &[&Answered]) -> Option<Fitted> {

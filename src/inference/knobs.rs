@@ -253,7 +253,7 @@ fn overflow_words(overflow: Overflow) -> &'static str {
     }
 }
 
-/// Ways to form products: exactly; rounded to nearest in each format that products do not always fit;
+/// Ways to form products: exactly; rounded in each way to each format that products do not always fit;
 /// and, where they are rounded now, with one thing about it changed.
 fn products(current: Product, signature: &Signature, class: Class) -> Vec<(&'static str, Product)> {
     let mut all = vec![("products", Product::Exact)];
@@ -263,7 +263,10 @@ fn products(current: Product, signature: &Signature, class: Class) -> Vec<(&'sta
         if formats[..index].contains(&format) {
             continue;
         }
-        all.push(("products", Product::Rounded(RoundTo::nearest_even(format))));
+        // The rounding at once: where products fit but for their range, no other answer leads to it.
+        for rounding in Rounding::EVERY {
+            all.push(("products", Product::Rounded(RoundTo { rounding, ..RoundTo::nearest_even(format) })));
+        }
         if class >= Class::Infinite {
             all.push(("products", Product::OverflowsAt { exponent: format.max_exponent() + 1 }));
         }
@@ -566,6 +569,14 @@ fn turn_rounding(
                 format.to_string(),
                 RoundTo { format, fraction_bits: format.fraction_bits, ..round },
             );
+            // The range of one format with as many bits as now: tf32 is such.
+            if round.fraction_bits < format.fraction_bits {
+                push(
+                    "format of the intermediate sum",
+                    format!("{format} with {} fraction bits", round.fraction_bits),
+                    RoundTo { format, ..round },
+                );
+            }
         }
     }
     if class >= Class::Subnormal {
@@ -681,8 +692,10 @@ pub fn turn_alignments(model: &Model, closely: bool) -> Vec<Turned> {
         };
         for exponents in [Exponents::Raw, Exponents::Normalised] {
             let exponent_words = if exponents == Exponents::Raw { "raw" } else { "normalised" };
-            let bits = if closely || exponents == fused.exponents { 0..=MOST_FRACTION_BITS } else { 1..=0 };
-            for fraction_bits in bits {
+            if !closely && exponents != fused.exponents {
+                continue;
+            }
+            for fraction_bits in 0..=MOST_FRACTION_BITS {
                 for rounding in Rounding::EVERY {
                     let changed = |alignment| Alignment { fraction_bits, rounding, ..alignment };
                     let words = |which: &str| {

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use mmaprobe_model::Model;
 use rayon::prelude::*;
 
-use super::evidence::{Answered, Class, Evidence};
+use super::evidence::{Answered, Class, Evidence, Stage};
 use super::fit::{self, Fitted};
 use super::knobs::{self, Knob, Turned};
 use super::simplicity;
@@ -34,7 +34,7 @@ const SAMPLED: usize = 400;
 /// Answers that candidates may be held against, all together, before the search is given up.
 const BUDGET: u64 = 80_000_000;
 
-/// A search over all classes of answers from several models to start from.
+/// A search over all stages of answers from several models to start from.
 pub struct Search<'e, 'd> {
     evidence: &'e Evidence<'d>,
     spent: AtomicU64,
@@ -51,37 +51,37 @@ impl<'e, 'd> Search<'e, 'd> {
     pub fn run(&self, starts: Vec<Model>) -> Vec<Fitted> {
         let mut beam: Vec<Fitted> =
             starts.into_iter().map(|model| Fitted { model, contradicted: usize::MAX }).collect();
-        for class in Class::ALL {
-            beam = self.settle(beam, class);
+        for stage in Stage::all() {
+            beam = self.settle(beam, stage);
             if beam[0].contradicted > 0 {
                 // Whatever is wrong about simpler answers is wrong.
-                return self.scored(beam, Class::Nan);
+                return self.scored(beam, Stage::LAST);
             }
         }
         beam
     }
 
-    /// Brings the beam to where it explains the answers of classes up to this one.
-    fn settle(&self, beam: Vec<Fitted>, class: Class) -> Vec<Fitted> {
-        let mut beam = self.scored(beam, class);
+    /// Brings the beam to where it explains the answers of a stage.
+    fn settle(&self, beam: Vec<Fitted>, stage: Stage) -> Vec<Fitted> {
+        let mut beam = self.scored(beam, stage);
         let mut idle = 0;
         let mut expanded: Vec<Model> = Vec::new();
         while beam[0].contradicted > 0 && idle < PATIENCE && !self.is_spent() {
-            let next = self.step(&beam, class, &mut expanded);
+            let next = self.step(&beam, stage, &mut expanded);
             let Some(next) = next else { break };
             idle = if next[0].contradicted < beam[0].contradicted { 0 } else { idle + 1 };
             beam = next;
         }
         if beam[0].contradicted == 0 {
             beam.retain(|fitted| fitted.contradicted == 0);
-            self.spread(&mut beam, class);
+            self.spread(&mut beam, stage);
         }
         beam
     }
 
     /// Scores models and sorts them, best first.
-    fn scored(&self, beam: Vec<Fitted>, class: Class) -> Vec<Fitted> {
-        let answers = self.relevant(class);
+    fn scored(&self, beam: Vec<Fitted>, stage: Stage) -> Vec<Fitted> {
+        let answers = self.relevant(stage);
         let mut scored: Vec<Fitted> = beam
             .into_par_iter()
             .map(|fitted| Fitted {
@@ -95,23 +95,23 @@ impl<'e, 'd> Search<'e, 'd> {
     }
 
     /// One step: every model of the beam with every knob turned. `None` if all have been tried.
-    fn step(&self, beam: &[Fitted], class: Class, expanded: &mut Vec<Model>) -> Option<Vec<Fitted>> {
+    fn step(&self, beam: &[Fitted], stage: Stage, expanded: &mut Vec<Model>) -> Option<Vec<Fitted>> {
         let fresh: Vec<&Fitted> =
             beam.iter().filter(|fitted| !expanded.contains(&fitted.model)).take(WIDTH).collect();
         if fresh.is_empty() {
             return None;
         }
         expanded.extend(fresh.iter().map(|fitted| fitted.model.clone()));
-        let mut answers = self.relevant(class);
+        let mut answers = self.relevant(stage);
         fit::front_load(&beam[0].model, &mut answers);
         let mut candidates: Vec<Turned> = Vec::new();
         for (index, fitted) in fresh.iter().enumerate() {
-            candidates.extend(self.turns(&fitted.model, class));
+            candidates.extend(self.turns(&fitted.model, stage.class));
             if index < CLOSELY {
                 candidates.extend(knobs::turn_alignments(&fitted.model, false));
                 candidates.extend(knobs::turn_each_alignment(&fitted.model));
                 for split in knobs::split(&fitted.model) {
-                    candidates.extend(self.turns(&split, class));
+                    candidates.extend(self.turns(&split, stage.class));
                 }
             }
         }
@@ -126,7 +126,7 @@ impl<'e, 'd> Search<'e, 'd> {
                 next.push(Fitted { model: model.clone(), contradicted: usize::MAX });
             }
         }
-        let mut next = self.scored(next, class);
+        let mut next = self.scored(next, stage);
         next.truncate(4 * WIDTH);
         Some(next)
     }
@@ -167,12 +167,12 @@ impl<'e, 'd> Search<'e, 'd> {
     }
 
     /// Adds the turns that keep everything explained.
-    fn spread(&self, beam: &mut Vec<Fitted>, class: Class) {
-        let answers = self.relevant(class);
+    fn spread(&self, beam: &mut Vec<Fitted>, stage: Stage) {
+        let answers = self.relevant(stage);
         let mut from = 0;
         while from < beam.len() && beam.len() < PLATEAU && !self.is_spent() {
             let mut kept: Vec<Model> = self
-                .turns(&beam[from].model, class)
+                .turns(&beam[from].model, stage.class)
                 .into_par_iter()
                 .filter(|turned| self.count(&turned.model, &answers, 1) == 0)
                 .map(|turned| turned.model)
@@ -188,8 +188,8 @@ impl<'e, 'd> Search<'e, 'd> {
         beam.sort_by_cached_key(|fitted| simplicity::exceptions(&fitted.model));
     }
 
-    fn relevant(&self, class: Class) -> Vec<&'e Answered> {
-        self.evidence.answers.iter().filter(|answered| answered.class <= class).collect()
+    fn relevant(&self, stage: Stage) -> Vec<&'e Answered> {
+        self.evidence.answers.iter().filter(|answered| stage.has(answered)).collect()
     }
 
     fn count(&self, model: &Model, answers: &[&Answered], limit: usize) -> usize {
@@ -207,9 +207,6 @@ impl<'e, 'd> Search<'e, 'd> {
 /// Some answers that contradict the best model, which stand in front, and some of the others.
 fn sample<'a>(answers: &[&'a Answered], contradicted: usize, of_each: usize) -> Vec<&'a Answered> {
     let (wrong, right) = answers.split_at(contradicted.min(answers.len()));
-    let thinned = |answers: &[&'a Answered]| -> Vec<&'a Answered> {
-        let step = answers.len().div_ceil(of_each).max(1);
-        answers.iter().step_by(step).copied().collect()
-    };
-    thinned(wrong).into_iter().chain(thinned(right)).collect()
+    let wrong = fit::thinned(wrong, of_each).into_iter();
+    wrong.chain(fit::thinned(right, of_each)).collect()
 }

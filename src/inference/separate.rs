@@ -7,7 +7,8 @@
 
 use std::collections::HashSet;
 
-use mmaprobe_model::{Executor, Model};
+use mmaprobe_model::Model;
+use mmaprobe_model::scalar::Scalar;
 use mmaprobe_probes::random::{self, Distribution};
 use mmaprobe_probes::{DotAdd, Probe, Signature, sparse};
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -145,13 +146,13 @@ fn pool(signature: &Signature, seed: u64) -> Vec<DotAdd> {
 }
 
 fn answers(model: &Model, questions: &[DotAdd]) -> Vec<u64> {
-    let mut executor = Executor::new(model).expect("a fitted model can be executed");
+    let mut executor = Scalar::new(model).expect("a fitted model can be executed");
     questions.iter().map(|q| executor.dot_add(&q.a, &q.b, q.c, &q.sa, &q.sb)).collect()
 }
 
 /// The first inputs of the pool on which a model differs from what is expected.
 fn differing(model: &Model, pool: &[DotAdd], expected: &[u64]) -> Vec<usize> {
-    let Ok(mut executor) = Executor::new(model) else { return Vec::new() };
+    let Ok(mut executor) = Scalar::new(model) else { return Vec::new() };
     pool.iter()
         .zip(expected)
         .enumerate()

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use mmaprobe_model::{Executor, Model};
+use mmaprobe_model::Model;
+use mmaprobe_model::scalar::Scalar;
 use rayon::prelude::*;
 
 use super::evidence::{Class, Evidence};
@@ -38,7 +39,7 @@ pub fn about(model: &Model, evidence: &Evidence) -> Vec<Statement> {
             if turned.model == *model {
                 return Vec::new();
             }
-            let Ok(mut executor) = Executor::new(&turned.model) else { return Vec::new() };
+            let Ok(mut executor) = Scalar::new(&turned.model) else { return Vec::new() };
             (0..evidence.answers.len())
                 .filter(|&index| !fit::explains(&mut executor, &evidence.answers[index]))
                 .take(COUNTED)

@@ -109,7 +109,7 @@ pub fn check_on(
         }
     }
     let found = contradiction(instruction, &calls, &again).expect("the same answers as before");
-    let (question, answers, places) = found;
+    let Contradiction { question, answers, places } = found;
     Ok((Some(Distrust::NotUniform { question: questions[question].clone(), answers, places }), spent))
 }
 
@@ -127,21 +127,31 @@ fn calls(instruction: &Instruction, questions: usize) -> Vec<Vec<usize>> {
     ]
 }
 
-/// A question with two answers, and where they stood: in one problem, in one batch, or anywhere.
+/// A question with two answers.
+struct Contradiction {
+    /// Its index.
+    question: usize,
+    answers: (u64, u64),
+    /// Where these stood, in words.
+    places: (String, String),
+}
+
+/// The first question with two answers: in one problem, in one batch, or anywhere.
 fn contradiction(
     instruction: &Instruction,
     calls: &[Vec<usize>],
-    answers: &[Answers],
-) -> Option<(usize, (u64, u64), (String, String))> {
+    of_calls: &[Answers],
+) -> Option<Contradiction> {
     let elements = instruction.m * instruction.n;
-    let at = |call: usize, problem: usize, element: usize| answers[call][problem * elements + element];
+    let at = |call: usize, problem: usize, element: usize| of_calls[call][problem * elements + element];
     let position = |element: usize| format!("({}, {})", element / instruction.n, element % instruction.n);
     for (call, problems) in calls.iter().enumerate() {
         for (problem, &question) in problems.iter().enumerate() {
             let differing = (1..elements).find(|&e| at(call, problem, e) != at(call, problem, 0));
             if let Some(element) = differing {
-                let found = (at(call, problem, 0), at(call, problem, element));
-                return Some((question, found, (position(0), position(element))));
+                let answers = (at(call, problem, 0), at(call, problem, element));
+                let places = (position(0), position(element));
+                return Some(Contradiction { question, answers, places });
             }
         }
     }
@@ -150,12 +160,13 @@ fn contradiction(
     for (call, problems) in calls.iter().enumerate() {
         for (problem, &question) in problems.iter().enumerate() {
             let &mut (other_call, other) = seen.entry(question).or_insert((call, problem));
-            let found = (at(other_call, other, 0), at(call, problem, 0));
-            if found.0 != found.1 {
+            let answers = (at(other_call, other, 0), at(call, problem, 0));
+            if answers.0 != answers.1 {
                 let place = |call: usize, problem: usize| {
                     format!("problem {problem} of batch {call}, of {} problems", calls[call].len())
                 };
-                return Some((question, found, (place(other_call, other), place(call, problem))));
+                let places = (place(other_call, other), place(call, problem));
+                return Some(Contradiction { question, answers, places });
             }
         }
     }

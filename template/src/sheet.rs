@@ -34,10 +34,10 @@ impl Instruction {
         let mut found = Instruction::all().filter(|instruction| instruction.name() == name);
         match (found.next(), found.next()) {
             (Some(instruction), None) => Some(instruction),
-            (None, _) => {
-                let (sheet, name) = name.split_once('/')?;
-                Instruction::all().find(|own| own.sheet() == sheet && own.name() == name)
-            }
+            (None, _) => Instruction::all().find(|own| {
+                let behind = name.strip_prefix(own.sheet()).and_then(|rest| rest.strip_prefix('/'));
+                behind == Some(own.name())
+            }),
             _ => None,
         }
     }

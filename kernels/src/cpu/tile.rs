@@ -6,6 +6,7 @@
 use std::arch::asm;
 
 use super::Problems;
+use super::repeat::Repeat;
 
 /// Bytes of a tile row.
 const ROW: usize = 64;
@@ -23,15 +24,15 @@ const CHUNK: usize = 8;
 struct Configuration([u8; 64]);
 
 impl Configuration {
-    /// Palette 1 with full-size tiles 0 (C and D), 1 (A) and 2 (B); the others are unconfigured.
-    const fn three_full_tiles() -> Configuration {
+    /// Palette 1 with so many full-size tiles, at most 8; the others are unconfigured.
+    const fn full_tiles(count: usize) -> Configuration {
         const PALETTE: usize = 0;
         const COLUMN_BYTES: usize = 16;
         const TILE_ROWS: usize = 48;
         let mut bytes = [0; 64];
         bytes[PALETTE] = 1;
         let mut tile = 0;
-        while tile < 3 {
+        while tile < count {
             bytes[COLUMN_BYTES + 2 * tile] = ROW as u8;
             bytes[TILE_ROWS + tile] = ROWS as u8;
             tile += 1;
@@ -73,7 +74,8 @@ macro_rules! kernel {
                 count: usize,
                 mxcsr: u32,
             ) {
-                let configuration = Configuration::three_full_tiles();
+                // C and D, A, and B.
+                let configuration = Configuration::full_tiles(3);
                 let mut saved = 0u32;
                 // SAFETY: reads and writes `count` tiles through each pointer, reads `configuration`
                 // and `mxcsr`, writes `saved`. MXCSR is restored and the tiles are released; all
@@ -147,6 +149,66 @@ unsafe fn in_chunks(block: Block, problems: Problems<'_>, d: &mut [u8], mxcsr: u
     }
 }
 
+/// What each row of a loop's factors is filled with: positive normal numbers in every format.
+static FACTORS: [u8; ROW] = [0x3F; ROW];
+
+/// A loop on tiles that start as zeros, with the tiles 4 and 5 as factors.
+macro_rules! tile_loop {
+    ($instruction:literal: $($accumulator:literal)+) => {{
+        unsafe fn repeat(passes: u64) {
+            let configuration = Configuration::full_tiles(6);
+            // SAFETY: reads `configuration` and `FACTORS`, the same row for each of a tile's. The tiles
+            // are released; all tile registers are declared clobbered by the System V convention.
+            unsafe {
+                asm!(
+                    "ldtilecfg [{configuration}]",
+                    $(concat!("tilezero tmm", $accumulator),)+
+                    "tileloadd tmm4, [{factors} + {stride}*1]",
+                    "tileloadd tmm5, [{factors} + {stride}*1]",
+                    "2:",
+                    $(concat!($instruction, " tmm", $accumulator, ", tmm4, tmm5"),)+
+                    $(concat!($instruction, " tmm", $accumulator, ", tmm4, tmm5"),)+
+                    $(concat!($instruction, " tmm", $accumulator, ", tmm4, tmm5"),)+
+                    $(concat!($instruction, " tmm", $accumulator, ", tmm4, tmm5"),)+
+                    "dec rcx",
+                    "jnz 2b",
+                    "tilerelease",
+                    configuration = in(reg) &raw const configuration,
+                    factors = in(reg) FACTORS.as_ptr(),
+                    stride = in(reg) 0u64,
+                    inout("rcx") passes => _,
+                    clobber_abi("sysv64"),
+                    options(readonly, nostack),
+                );
+            }
+        }
+        repeat as unsafe fn(u64)
+    }};
+}
+
+/// Defines an instruction's loops on 1 to 4 accumulators.
+macro_rules! loops {
+    ($loops:ident: $instruction:literal) => {
+        #[doc = concat!("`", $instruction, "`.")]
+        pub const $loops: Repeat = {
+            unsafe fn run(accumulators: usize, passes: u64) {
+                static LOOPS: [unsafe fn(u64); 4] = [
+            tile_loop!($instruction: 0),
+            tile_loop!($instruction: 0 1),
+            tile_loop!($instruction: 0 1 2),
+            tile_loop!($instruction: 0 1 2 3),
+                ];
+                // SAFETY: as for this function.
+                unsafe { LOOPS[accumulators - 1](passes) }
+            }
+            Repeat { most: 4, problems: 1, run }
+        };
+    };
+}
+
+loops!(TDPBF16PS: "tdpbf16ps");
+loops!(TDPFP16PS: "tdpfp16ps");
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -208,7 +270,7 @@ mod tests {
             expected[16 + 2 * tile..][..2].copy_from_slice(&64u16.to_le_bytes());
             expected[48 + tile] = 16;
         }
-        assert_eq!(Configuration::three_full_tiles().0, expected);
+        assert_eq!(Configuration::full_tiles(3).0, expected);
         assert_eq!(align_of::<Configuration>(), 64);
     }
 }

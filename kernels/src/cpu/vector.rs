@@ -6,6 +6,7 @@
 use std::arch::asm;
 
 use super::Problems;
+use super::repeat::Repeat;
 
 /// Bytes of the widest vector register.
 const ZMM: usize = 64;
@@ -108,3 +109,71 @@ unsafe fn in_blocks<const WIDTH: usize>(block: Block, problems: Problems<'_>, d:
         d_rest.copy_from_slice(&padded[..d_rest.len()]);
     }
 }
+
+/// What the factors of a loop are filled with: positive normal numbers in every format.
+static FACTORS: [u32; 1] = [0x3F3F_3F3F];
+
+/// A loop on accumulators that start as zeros, with the registers 14 and 15 as factors.
+macro_rules! register_loop {
+    ($instruction:literal on $register:literal: $($accumulator:literal)+) => {{
+        unsafe fn repeat(passes: u64) {
+            // SAFETY: reads `FACTORS`. All vector registers are declared clobbered by the System V
+            // convention, as vzeroall and vzeroupper touch them all.
+            unsafe {
+                asm!(
+                    "vzeroall",
+                    concat!("vbroadcastss ", $register, "14, dword ptr [{factors}]"),
+                    concat!("vbroadcastss ", $register, "15, dword ptr [{factors}]"),
+                    "2:",
+                    $(concat!($instruction, " ", $register, $accumulator, ", ", $register, "14, ", $register, "15"),)+
+                    $(concat!($instruction, " ", $register, $accumulator, ", ", $register, "14, ", $register, "15"),)+
+                    $(concat!($instruction, " ", $register, $accumulator, ", ", $register, "14, ", $register, "15"),)+
+                    $(concat!($instruction, " ", $register, $accumulator, ", ", $register, "14, ", $register, "15"),)+
+                    "dec rcx",
+                    "jnz 2b",
+                    "vzeroupper",
+                    factors = in(reg) FACTORS.as_ptr(),
+                    inout("rcx") passes => _,
+                    clobber_abi("sysv64"),
+                    options(readonly, nostack),
+                );
+            }
+        }
+        repeat as unsafe fn(u64)
+    }};
+}
+
+/// Defines an instruction's loops on 1 to 12 accumulators.
+macro_rules! loops {
+    ($loops:ident: $instruction:literal on $register:literal of $width:ident, $element:literal bytes each) => {
+        #[doc = concat!("`", $instruction, "` on `", $register, "` registers.")]
+        pub const $loops: Repeat = {
+            unsafe fn run(accumulators: usize, passes: u64) {
+                static LOOPS: [unsafe fn(u64); 12] = [
+            register_loop!($instruction on $register: 0),
+            register_loop!($instruction on $register: 0 1),
+            register_loop!($instruction on $register: 0 1 2),
+            register_loop!($instruction on $register: 0 1 2 3),
+            register_loop!($instruction on $register: 0 1 2 3 4),
+            register_loop!($instruction on $register: 0 1 2 3 4 5),
+            register_loop!($instruction on $register: 0 1 2 3 4 5 6),
+            register_loop!($instruction on $register: 0 1 2 3 4 5 6 7),
+            register_loop!($instruction on $register: 0 1 2 3 4 5 6 7 8),
+            register_loop!($instruction on $register: 0 1 2 3 4 5 6 7 8 9),
+            register_loop!($instruction on $register: 0 1 2 3 4 5 6 7 8 9 10),
+            register_loop!($instruction on $register: 0 1 2 3 4 5 6 7 8 9 10 11),
+                ];
+                // SAFETY: as for this function.
+                unsafe { LOOPS[accumulators - 1](passes) }
+            }
+            Repeat { most: 12, problems: $width / $element, run }
+        };
+    };
+}
+
+loops!(VDPBF16PS_ZMM: "vdpbf16ps" on "zmm" of ZMM, 4 bytes each);
+loops!(VFMADD231PS_ZMM: "vfmadd231ps" on "zmm" of ZMM, 4 bytes each);
+loops!(VFMADD231PS_YMM: "vfmadd231ps" on "ymm" of YMM, 4 bytes each);
+loops!(VFMADD231PD_ZMM: "vfmadd231pd" on "zmm" of ZMM, 8 bytes each);
+loops!(VFMADD231PD_YMM: "vfmadd231pd" on "ymm" of YMM, 8 bytes each);
+loops!(VFMADD231PH_ZMM: "vfmadd231ph" on "zmm" of ZMM, 2 bytes each);
