@@ -168,12 +168,16 @@ pub fn characterize_with(
         finding.conclusion = Conclusion::Distrusted(distrust);
         return Ok(finished(finding, evidence));
     }
+    // Of all that is asked, this says most about everything: asked first, it shows that a device was
+    // another one before it changed for good.
+    evidence.ask(vec![random_probe(evidence.signature(), options.seed)])?;
     progress.step("order of summation", None);
+    let before = evidence.answers.len();
     let order = order::find(evidence)?;
     finding.unreachable_pairs = order.unreachable;
-    finding.order_answers = evidence.answers.len() as u64;
+    finding.order_answers = (evidence.answers.len() - before) as u64;
     progress.step("crafted probes", None);
-    let cuts = ask_crafted(evidence, &order.skeleton, options.seed)?;
+    let cuts = ask_crafted(evidence, &order.skeleton)?;
     let nested = nesting::refine(evidence, &order.skeleton, &cuts)?;
     let mut validated_seed = options.seed;
     let mut fitted: Option<Fitted> = None;
@@ -181,12 +185,16 @@ pub fn characterize_with(
     for attempt in 0..ATTEMPTS {
         progress.step("search for rules", None);
         let starts = Starts { evidence, order: &order, nested: &nested, cuts: &cuts };
-        let candidates = look(&starts, fitted.take(), &mut rivals);
-        if candidates[0].contradicted > 0
-            && let Some(distrust) = asked_again(evidence)?
-        {
-            finding.conclusion = Conclusion::Distrusted(distrust);
-            return Ok(finished(finding, evidence));
+        let mut candidates = look(&starts, fitted.take(), &mut rivals);
+        if candidates[0].contradicted > 0 {
+            // Asking costs less than searching.
+            if let Some(distrust) = asked_again(evidence)? {
+                finding.conclusion = Conclusion::Distrusted(distrust);
+                return Ok(finished(finding, evidence));
+            }
+            let starts = Starts { evidence, order: &order, nested: &nested, cuts: &cuts };
+            candidates.extend(look_further(&starts));
+            candidates.sort_by_key(|fitted| fitted.contradicted);
         }
         let mut found = search(evidence, candidates);
         if found.contradicted > 0 {
@@ -272,14 +280,12 @@ fn finished(finding: Finding, evidence: &Evidence) -> Finding {
     Finding { rounds: evidence.rounds, dot_adds: evidence.dot_adds, ..finding }
 }
 
-/// The crafted probes of the paper's sections III.D to III.F, and some random dot-adds.
+/// The crafted probes of the paper's sections III.D to III.F.
 ///
 /// Returns the fraction bits at which something was lost.
-fn ask_crafted(evidence: &mut Evidence, skeleton: &Skeleton, seed: u64) -> Result<Vec<i32>, DeviceError> {
+fn ask_crafted(evidence: &mut Evidence, skeleton: &Skeleton) -> Result<Vec<i32>, DeviceError> {
     let signature = *evidence.signature();
-    let mut probes = crafted(&signature);
-    probes.push(random_probe(&signature, seed));
-    evidence.ask(probes)?;
+    evidence.ask(crafted(&signature))?;
     let cuts = cuts(evidence);
     let mut probes = rounding::probe(&signature, &cuts);
     probes.push(rounding::exponents(&signature, &cuts));
@@ -299,6 +305,7 @@ pub fn crafted(signature: &Signature) -> Vec<Probe> {
     probes
 }
 
+/// Random dot-adds of every distribution.
 fn random_probe(signature: &Signature, seed: u64) -> Probe {
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
     let dot_adds = Distribution::ALL
@@ -391,10 +398,6 @@ fn look(starts: &Starts, known: Option<Fitted>, rivals: &mut Vec<Turned>) -> Vec
     }
     // A stable sort: simpler structures first among equals.
     looked.sort_by_key(|fitted| fitted.contradicted);
-    if looked[0].contradicted > 0 {
-        looked.extend(look_further(starts));
-        looked.sort_by_key(|fitted| fitted.contradicted);
-    }
     *rivals = structures
         .map(|(structure, model)| Turned {
             knob: Knob { what: "structure of the sums".to_string(), rule: None },
