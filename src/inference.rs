@@ -10,6 +10,7 @@ pub mod evidence;
 pub mod fit;
 pub mod knobs;
 pub mod nesting;
+pub mod nodewise;
 pub mod order;
 pub mod search;
 pub mod separate;
@@ -192,9 +193,14 @@ pub fn characterize_with(
                 finding.conclusion = Conclusion::Distrusted(distrust);
                 return Ok(finished(finding, evidence));
             }
+            ask_each_sum(evidence, &order, &nested, options.seed)?;
             let starts = Starts { evidence, order: &order, nested: &nested, cuts: &cuts };
-            candidates.extend(look_further(&starts));
-            candidates.sort_by_key(|fitted| fitted.contradicted);
+            candidates = look_closely(&starts);
+            if candidates[0].contradicted > 0 {
+                candidates.extend(look(&starts, None, &mut rivals));
+                candidates.extend(look_further(&starts));
+                candidates.sort_by_key(|fitted| fitted.contradicted);
+            }
         }
         let mut found = search(evidence, candidates);
         if found.contradicted > 0 {
@@ -385,6 +391,12 @@ fn look(starts: &Starts, known: Option<Fitted>, rivals: &mut Vec<Turned>) -> Vec
         if improved.contradicted == 0 {
             return vec![improved];
         }
+        // What is known of each sum is mostly right.
+        let mut budget = nodewise::BUDGET;
+        let improved = nodewise::fit(evidence, &improved.model, &mut budget);
+        if improved.contradicted == 0 {
+            return vec![improved];
+        }
     }
     // Simpler structures go first; where one explains everything, the others only have to be told
     // from it: they are rivals if its rules make them explain everything too.
@@ -406,6 +418,45 @@ fn look(starts: &Starts, known: Option<Fitted>, rivals: &mut Vec<Turned>) -> Vec
         })
         .filter(|rival| fit::contradicted(&rival.model, evidence.answers.iter(), 1) == 0)
         .collect();
+    looked
+}
+
+/// Questions about each sum of the trees found, all together.
+const ABOUT_SUMS: usize = 6000;
+
+/// Asks about each sum of the trees that were found.
+fn ask_each_sum(
+    evidence: &mut Evidence,
+    order: &Order,
+    nested: &[Skeleton],
+    seed: u64,
+) -> Result<(), DeviceError> {
+    let signature = *evidence.signature();
+    let tree = nested.first().unwrap_or(&order.skeleton);
+    let sums = nodewise::sums(&structure::start(&signature, tree, Structure::Plain));
+    let each = ABOUT_SUMS / sums.len().max(1);
+    let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed ^ SUMS);
+    evidence.ask(vec![mmaprobe_probes::sums::probe(&signature, &sums, each, &mut rng)])
+}
+
+/// Sets the seeds of questions about sums apart from others.
+const SUMS: u64 = 0x73_756d_7300;
+
+/// Answers that models may be held against in all of a close look.
+const CLOSELY: u64 = 3 * nodewise::BUDGET;
+
+/// Every structure with rules found sum by sum: those that the fewest answers contradict first; one
+/// alone if none contradicts it.
+fn look_closely(starts: &Starts) -> Vec<Fitted> {
+    let mut looked: Vec<Fitted> = Vec::new();
+    let mut budget = CLOSELY;
+    for (_, model) in starts.structures() {
+        looked.push(nodewise::fit(starts.evidence, &model, &mut budget));
+        if looked.last().is_some_and(|fitted| fitted.contradicted == 0) {
+            return looked.split_off(looked.len() - 1);
+        }
+    }
+    looked.sort_by_key(|fitted| fitted.contradicted);
     looked
 }
 

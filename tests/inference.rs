@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use mmaprobe::device::Device;
 use mmaprobe::inference::{self, Conclusion, Finding, Options, Silent};
 use mmaprobe::model::format::{self, BF16, FP16, FP32, FP64};
-use mmaprobe::model::tree::{InputSubnormals, NanRule, Node};
+use mmaprobe::model::tree::{Added, InputSubnormals, NanRule, Node};
 use mmaprobe::model::{Decoded, Format, Model};
 use support::Fake;
 
@@ -208,6 +208,26 @@ fn chain_of_two_fused_sums() {
         fused(BF16, 25, &a[4..], &b[4..], half)
     });
     found(&device);
+}
+
+/// Three sums in a chain, each of a width that no other one has: what one keeps the next may lose.
+#[test]
+fn chain_of_sums_that_are_all_different() {
+    const WIDTHS: [i32; 3] = [13, 30, 24];
+    let device = Fake::new([2, 2, 3], [FP16, FP16, FP32, FP32], |a, b, c, _| {
+        (0..3).fold(c, |sum, k| fused(FP16, WIDTHS[k], &a[k..=k], &b[k..=k], sum))
+    });
+    let model = found(&device);
+    let mut widths: Vec<i32> = model.tree.nodes.iter().filter_map(|node| sum_width(&model, node)).collect();
+    widths.sort_unstable();
+    assert_eq!(widths, [13, 24, 30], "{model:?}");
+}
+
+/// The fraction bits that a sum keeps of the summands beside the first.
+fn sum_width(model: &Model, node: &Node) -> Option<i32> {
+    let Node::Sum { rule, .. } = node else { return None };
+    let Added::Fused(fused) = &model.tree.rules[*rule].added else { return None };
+    Some(fused.alignment_of(1).fraction_bits as i32)
 }
 
 #[test]

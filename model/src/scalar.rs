@@ -137,9 +137,31 @@ impl Inputs {
     /// Takes a dot-add's operands apart as a model reads them: K elements of A and of B, c, and the scales
     /// of A and of B (none where the instruction has no scales).
     pub fn new(model: &Model, a: &[u64], b: &[u64], c: u64, sa: &[u64], sb: &[u64]) -> Inputs {
+        let scale = model.scale.map(|scale| scale.format);
+        Inputs::in_formats([model.a.format, model.b.format, model.c.format], scale, a, b, c, sa, sb)
+    }
+
+    /// The same for every model that reads A, B, C and the scales in these formats.
+    pub fn in_formats(
+        [of_a, of_b, of_c]: [Format; 3],
+        of_scales: Option<Format>,
+        a: &[u64],
+        b: &[u64],
+        c: u64,
+        sa: &[u64],
+        sb: &[u64],
+    ) -> Inputs {
         let mut elements = Elements::default();
-        Decoders::new(model).decode(a, b, c, sa, sb, &mut elements);
-        Inputs { bits: [a, b, &[c], sa, sb].map(<[u64]>::to_vec), formats: formats(model), elements }
+        let decoders = Decoders {
+            a: Decoder::new(of_a),
+            b: Decoder::new(of_b),
+            c: Decoder::new(of_c),
+            scale: of_scales.map(Decoder::new),
+        };
+        decoders.decode(a, b, c, sa, sb, &mut elements);
+        let formats =
+            [Some(of_a), Some(of_b), Some(of_c), of_scales].map(|format| format.map_or(0, |f| key(&f)));
+        Inputs { bits: [a, b, &[c], sa, sb].map(<[u64]>::to_vec), formats, elements }
     }
 }
 

@@ -16,6 +16,7 @@ pub mod random;
 pub mod rounding;
 pub mod sparse;
 pub mod subnormals;
+pub mod sums;
 pub mod zeros;
 
 pub use place::Dyadic;

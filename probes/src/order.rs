@@ -30,7 +30,15 @@ pub struct Mask {
 /// X and the smallest y for a signature: as far apart as every summand, and the result, can hold in
 /// normal numbers, but no further apart than 2^140, and around 1 where there is room.
 pub fn scales(signature: &Signature) -> (i32, i32) {
-    let (low, high) = place::reach(signature);
+    within(signature, place::reach(signature))
+}
+
+/// The same for summands in different blocks, whose scales differ.
+pub fn scales_across_blocks(signature: &Signature) -> (i32, i32) {
+    within(signature, place::reach_with_scales(signature))
+}
+
+fn within(signature: &Signature, (low, high): (i32, i32)) -> (i32, i32) {
     // The result has to hold y, and any sum on the way may be in its format: it has to hold 2·X.
     let low = low.max(signature.d.min_exponent());
     let high = high.min(signature.d.max_exponent() - 1);
@@ -41,25 +49,24 @@ pub fn scales(signature: &Signature) -> (i32, i32) {
 
 /// How many small values of different weight one question can hold so that each can be told from
 /// the result, and X still towers over all by at least 2^70: 1 if there is room for one only.
-pub fn weights(signature: &Signature) -> usize {
-    let (x, y) = scales(signature);
+pub fn weights(signature: &Signature, (x, y): (i32, i32)) -> usize {
     let room = x - y - 70;
     (room.max(1) as usize).min(signature.d.fraction_bits as usize).clamp(1, 10)
 }
 
-/// The questions for one pair: every other summand holds a small value in one of them.
+/// The questions for one pair: each of the others holds a small value in one of them. X = 2^`x`, and the
+/// smallest y = 2^`y`.
 ///
 /// `negative_x` swaps X and −X, `negative_y` makes the small values negative: a rounding that is not
 /// symmetric can turn a lost summand into a wrong sum under one choice of signs and not another.
 pub fn masks(
     signature: &Signature,
     (i, j): (Summand, Summand),
+    others: &[Summand],
+    (x, y): (i32, i32),
     per_question: usize,
-    negative_x: bool,
-    negative_y: bool,
+    (negative_x, negative_y): (bool, bool),
 ) -> Vec<Mask> {
-    let (x, y) = scales(signature);
-    let others: Vec<Summand> = signature.summands().filter(|&s| s != i && s != j).collect();
     let large = Dyadic { negative: negative_x, ..Dyadic::power(x) };
     others
         .chunks(per_question)

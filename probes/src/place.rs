@@ -106,10 +106,47 @@ pub fn set(question: &mut DotAdd, signature: &Signature, summand: Summand, value
     }
 }
 
-/// A question in which these summands have these values and all others are zero.
+/// A question in which these summands have these values and all others are zero. Block scales are 1
+/// where the formats of the factors hold the values.
 pub fn question(signature: &Signature, values: &[(Summand, Dyadic)]) -> Option<DotAdd> {
     let mut question = zeros(signature);
-    values.iter().all(|&(summand, value)| set(&mut question, signature, summand, value)).then_some(question)
+    let all_set = values.iter().all(|&(summand, value)| set(&mut question, signature, summand, value));
+    if all_set { Some(question) } else { with_scales(signature, values) }
+}
+
+/// The same with scales that bring the values of each block within reach of its factors; `None` if
+/// values of one block are too far apart.
+fn with_scales(signature: &Signature, values: &[(Summand, Dyadic)]) -> Option<DotAdd> {
+    let scale = signature.scale?;
+    let (low, high) = reach_of_factors(signature);
+    let mut question = zeros(signature);
+    for block in 0..signature.scales() {
+        let inside = |(summand, _): &&(Summand, Dyadic)| matches!(summand, Summand::Product(k) if k / scale.block == block);
+        let leading = || values.iter().filter(inside).filter_map(|(_, value)| value.leading());
+        let (Some(smallest), Some(largest)) = (leading().min(), leading().max()) else { continue };
+        // From the scale nearest to 1.
+        let mut shifts: Vec<i32> = (largest - high..=smallest - low).collect();
+        shifts.sort_by_key(|shift| shift.abs());
+        let fits = shifts.into_iter().find_map(|shift| {
+            let half = shift.div_euclid(2);
+            let sa = exactly(&scale.format, Dyadic::power(half))?;
+            let sb = exactly(&scale.format, Dyadic::power(shift - half))?;
+            let mut scaled = question.clone();
+            (scaled.sa[block], scaled.sb[block]) = (sa, sb);
+            let down = |value: Dyadic| Dyadic { exponent: value.exponent - shift, ..value };
+            values
+                .iter()
+                .filter(inside)
+                .all(|&(summand, value)| set(&mut scaled, signature, summand, down(value)))
+                .then_some(scaled)
+        });
+        question = fits?;
+    }
+    values
+        .iter()
+        .filter(|(summand, _)| *summand == Summand::C)
+        .all(|&(summand, value)| set(&mut question, signature, summand, value))
+        .then_some(question)
 }
 
 /// A question in which this product's factors are these bit patterns and all else is zero.
@@ -182,9 +219,23 @@ fn split(a: &Format, b: &Format, x: u64, y: u64, value: Dyadic) -> Option<(u64, 
 /// The exponents of the powers of two that every summand can hold, with all factors normal:
 /// the smallest and the largest.
 pub fn reach(signature: &Signature) -> (i32, i32) {
-    let low = (signature.a.min_exponent() + signature.b.min_exponent()).max(signature.c.min_exponent());
-    let high = (signature.a.max_exponent() + signature.b.max_exponent()).min(signature.c.max_exponent());
-    (low, high)
+    let (low, high) = reach_of_factors(signature);
+    (low.max(signature.c.min_exponent()), high.min(signature.c.max_exponent()))
+}
+
+/// The same with block scales: of summands in different blocks.
+pub fn reach_with_scales(signature: &Signature) -> (i32, i32) {
+    let (mut low, mut high) = reach_of_factors(signature);
+    if let Some(scale) = signature.scale {
+        low += 2 * scale.format.min_exponent();
+        high += 2 * scale.format.max_exponent();
+    }
+    (low.max(signature.c.min_exponent()), high.min(signature.c.max_exponent()))
+}
+
+fn reach_of_factors(signature: &Signature) -> (i32, i32) {
+    let (a, b) = (&signature.a, &signature.b);
+    (a.min_exponent() + b.min_exponent(), a.max_exponent() + b.max_exponent())
 }
 
 #[cfg(test)]

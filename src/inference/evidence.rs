@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use mmaprobe_model::format::{Decoded, Format};
+use mmaprobe_model::scalar::Inputs;
 use mmaprobe_probes::{DotAdd, Probe, Signature};
 
 use crate::batch;
@@ -152,6 +153,15 @@ pub struct Answered {
     pub class: Class,
     /// Summands that are not zero: products, and c.
     pub summands: usize,
+    /// The question, decoded: models by the hundred thousand are held against it.
+    pub inputs: Inputs,
+}
+
+/// A question's operands, taken apart once.
+pub fn inputs(signature: &Signature, question: &DotAdd) -> Inputs {
+    let DotAdd { a, b, c, sa, sb } = question;
+    let scale = signature.scale.map(|scale| scale.format);
+    Inputs::in_formats([signature.a, signature.b, signature.c], scale, a, b, *c, sa, sb)
 }
 
 impl Answered {
@@ -159,7 +169,8 @@ impl Answered {
     pub fn new(signature: &Signature, probe: usize, question: DotAdd, answer: u64) -> Answered {
         let class = Class::of(signature, &question, answer);
         let summands = summands(signature, &question);
-        Answered { probe, question, answer, class, summands }
+        let inputs = inputs(signature, &question);
+        Answered { probe, question, answer, class, summands, inputs }
     }
 }
 

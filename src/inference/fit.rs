@@ -23,8 +23,7 @@ pub struct Fitted {
 
 /// Whether a model gives this answer. Where its NaN rule is unknown, any NaN is as good as any other.
 pub fn explains(executor: &mut Scalar, answered: &Answered) -> bool {
-    let q = &answered.question;
-    let d = executor.dot_add(&q.a, &q.b, q.c, &q.sa, &q.sb);
+    let d = executor.execute(&answered.inputs);
     !differ(executor.model(), d, answered.answer)
 }
 
@@ -62,7 +61,13 @@ fn relevant<'e>(evidence: &'e Evidence, stage: Stage) -> Vec<&'e Answered> {
 
 /// Improves a model on the answers of a stage. Deterministic for any number of threads.
 pub fn improve(evidence: &Evidence, start: Fitted, stage: Stage) -> Fitted {
-    let mut answers = relevant(evidence, stage);
+    improve_on(evidence, start, &relevant(evidence, stage), stage.class)
+}
+
+/// Improves a model on these answers, which are of this class or simpler ones. Deterministic for any
+/// number of threads.
+pub fn improve_on(evidence: &Evidence, start: Fitted, answers: &[&Answered], class: Class) -> Fitted {
+    let mut answers = answers.to_vec();
     let mut best =
         Fitted { contradicted: contradicted(&start.model, answers.iter().copied(), usize::MAX), ..start };
     loop {
@@ -70,7 +75,7 @@ pub fn improve(evidence: &Evidence, start: Fitted, stage: Stage) -> Fitted {
             return best;
         }
         front_load(&best.model, &mut answers);
-        match turn_once(evidence, &best, stage.class, &answers) {
+        match turn_once(evidence, &best, class, &answers) {
             Some(better) => best = better,
             None => return best,
         }

@@ -152,19 +152,32 @@ const DEAREST_PASS: usize = 40_000;
 /// If the device fails.
 pub fn find(evidence: &mut Evidence) -> Result<Order, DeviceError> {
     let signature = *evidence.signature();
-    let summands: Vec<Summand> = signature.summands().collect();
-    let count = summands.len();
-    let (x, y) = order::scales(&signature);
-    if x - y < LEAST_DISTANCE {
-        // Nothing can be lost: every mask would look like an exact sum.
-        return Ok(Order { skeleton: build(&signature, Vec::new()), unreachable: count * (count - 1) / 2 });
+    let summands = signature.k + 1;
+    let pairs = |n: usize| n * (n - 1) / 2;
+    let mut scales = order::scales(&signature);
+    // What has an order that can be asked: summands, or blocks that have their own scales.
+    let mut units: Vec<Vec<usize>> = (0..summands).map(|index| vec![index]).collect();
+    if let Some(scale) = signature.scale
+        && scales.0 - scales.1 < LEAST_DISTANCE
+    {
+        scales = order::scales_across_blocks(&signature);
+        let products: Vec<usize> = (0..signature.k).collect();
+        units = products.chunks(scale.block).map(<[usize]>::to_vec).collect();
+        units.push(vec![signature.k]);
     }
+    let count = units.len();
+    if scales.0 - scales.1 < LEAST_DISTANCE {
+        // Nothing can be lost: every mask would look like an exact sum.
+        return Ok(Order { skeleton: build(&signature, Vec::new()), unreachable: pairs(summands) });
+    }
+    let within_units: usize = units.iter().map(|unit| pairs(unit.len())).sum();
+    let first = |unit: usize| Summand::from_index(units[unit][0], signature.k);
     let mut pending: Vec<(usize, usize)> =
         (0..count).flat_map(|i| (i + 1..count).map(move |j| (i, j))).collect();
     let mut sets = Vec::new();
     // Signs of X and y, and how many small values share a question: the plain choice first. What
     // comes back unreadable is asked again, one small value at a time and with other signs.
-    let weights = order::weights(&signature);
+    let weights = order::weights(&signature, scales);
     let passes =
         [(weights, false, false), (1, false, false), (1, true, false), (1, false, true), (1, true, true)];
     for (pass, &(per_question, negative_x, negative_y)) in passes.iter().enumerate() {
@@ -176,7 +189,10 @@ pub fn find(evidence: &mut Evidence) -> Result<Order, DeviceError> {
         let masks: Vec<Vec<Mask>> = pending
             .iter()
             .map(|&(i, j)| {
-                order::masks(&signature, (summands[i], summands[j]), per_question, negative_x, negative_y)
+                let others: Vec<Summand> =
+                    (0..count).filter(|unit| ![i, j].contains(unit)).map(first).collect();
+                let signs = (negative_x, negative_y);
+                order::masks(&signature, (first(i), first(j)), &others, scales, per_question, signs)
             })
             .collect();
         let dot_adds = masks.iter().flatten().map(|mask| mask.question.clone()).collect();
@@ -191,8 +207,9 @@ pub fn find(evidence: &mut Evidence) -> Result<Order, DeviceError> {
         for (&(i, j), masks) in pending.iter().zip(&masks) {
             match lost(&signature, evidence, masks, is_last) {
                 Some(lost) if asked_all(masks, count) => {
-                    let members = lost.iter().map(|s| s.index(signature.k)).chain([i, j]);
-                    sets.push(Set::of(count, members));
+                    let firsts = lost.iter().map(|s| s.index(signature.k)).chain([units[i][0], units[j][0]]);
+                    let of_unit = |first| units.iter().filter(move |unit| unit[0] == first).flatten();
+                    sets.push(Set::of(summands, firsts.flat_map(of_unit).copied()));
                 }
                 _ => unread.push((i, j)),
             }
@@ -202,7 +219,7 @@ pub fn find(evidence: &mut Evidence) -> Result<Order, DeviceError> {
             break;
         }
     }
-    Ok(Order { skeleton: build(&signature, sets), unreachable: pending.len() })
+    Ok(Order { skeleton: build(&signature, sets), unreachable: pending.len() + within_units })
 }
 
 /// Whether every other summand was asked about.

@@ -13,11 +13,15 @@ use rayon::prelude::*;
 
 use super::evidence::{Answered, Class, Evidence, Stage};
 use super::fit::{self, Fitted};
-use super::knobs::{self, Knob, Turned};
+use super::knobs::{self, Knob, Scope, Turned};
 use super::simplicity;
 
-/// Models that are expanded in each step.
+/// Models that are expanded in each step of a search in all rules.
 const WIDTH: usize = 20;
+/// Models that are expanded in each step of a search in one rule.
+const NARROW: usize = 6;
+/// What breaks more of the answers that were explained than one of so many is no way forward.
+const BREAKABLE: usize = 3;
 /// Models of those that are expanded in every way: sums that share a rule get their own, and what
 /// is different about an alignment changes together.
 const CLOSELY: usize = 2;
@@ -27,8 +31,6 @@ const PLATEAU: usize = 40;
 const PATIENCE: usize = 3;
 /// Answers of each kind, explained and not, that all candidates are tried on.
 const GLANCED: usize = 50;
-/// Candidates that this lets through, apart from the best of each knob.
-const PROMISING: usize = 200;
 /// Answers of each kind that these are tried on.
 const SAMPLED: usize = 400;
 /// Answers that candidates may be held against, all together, before the search is given up.
@@ -38,12 +40,29 @@ const BUDGET: u64 = 80_000_000;
 pub struct Search<'e, 'd> {
     evidence: &'e Evidence<'d>,
     spent: AtomicU64,
+    /// The rules whose knobs are turned.
+    pub scope: Scope,
+    /// Models that are expanded in each step.
+    width: usize,
+    /// Answers that models may be held against.
+    budget: u64,
 }
 
 impl<'e, 'd> Search<'e, 'd> {
-    /// A search over this evidence.
+    /// A search over this evidence, in all rules.
     pub fn new(evidence: &'e Evidence<'d>) -> Search<'e, 'd> {
-        Search { evidence, spent: AtomicU64::new(0) }
+        Search { evidence, spent: AtomicU64::new(0), scope: Scope::All, width: WIDTH, budget: BUDGET }
+    }
+
+    /// A search in one rule after the other: of one, fewer combinations have to be kept. It is given up
+    /// when models have been held against `budget` answers, all together.
+    pub fn narrow(evidence: &'e Evidence<'d>, budget: u64) -> Search<'e, 'd> {
+        Search { width: NARROW, budget, ..Search::new(evidence) }
+    }
+
+    /// Answers that models have been held against so far.
+    pub fn spent(&self) -> u64 {
+        self.spent.load(Ordering::Relaxed)
     }
 
     /// The models that the fewest answers contradict, best first; those that none does, if there are
@@ -52,40 +71,46 @@ impl<'e, 'd> Search<'e, 'd> {
         let mut beam: Vec<Fitted> =
             starts.into_iter().map(|model| Fitted { model, contradicted: usize::MAX }).collect();
         for stage in Stage::all() {
-            beam = self.settle(beam, stage);
+            beam = self.settle(beam, &self.relevant(stage), stage.class, PLATEAU);
             if beam[0].contradicted > 0 {
                 // Whatever is wrong about simpler answers is wrong.
-                return self.scored(beam, Stage::LAST);
+                return self.scored(beam, &self.relevant(Stage::LAST));
             }
         }
         beam
     }
 
-    /// Brings the beam to where it explains the answers of a stage.
-    fn settle(&self, beam: Vec<Fitted>, stage: Stage) -> Vec<Fitted> {
-        let mut beam = self.scored(beam, stage);
+    /// Brings the beam to where it explains these answers, which are of this class or simpler ones, if it
+    /// can; then up to `plateau` models that do are kept.
+    pub fn settle(
+        &self,
+        beam: Vec<Fitted>,
+        answers: &[&Answered],
+        class: Class,
+        plateau: usize,
+    ) -> Vec<Fitted> {
+        let mut beam = self.scored(beam, answers);
         let mut idle = 0;
         let mut expanded: Vec<Model> = Vec::new();
         while beam[0].contradicted > 0 && idle < PATIENCE && !self.is_spent() {
-            let next = self.step(&beam, stage, &mut expanded);
+            let next = self.step(&beam, answers, class, &mut expanded);
             let Some(next) = next else { break };
             idle = if next[0].contradicted < beam[0].contradicted { 0 } else { idle + 1 };
             beam = next;
         }
         if beam[0].contradicted == 0 {
             beam.retain(|fitted| fitted.contradicted == 0);
-            self.spread(&mut beam, stage);
+            self.spread(&mut beam, answers, class, plateau);
         }
         beam
     }
 
     /// Scores models and sorts them, best first.
-    fn scored(&self, beam: Vec<Fitted>, stage: Stage) -> Vec<Fitted> {
-        let answers = self.relevant(stage);
+    pub fn scored(&self, beam: Vec<Fitted>, answers: &[&Answered]) -> Vec<Fitted> {
         let mut scored: Vec<Fitted> = beam
             .into_par_iter()
             .map(|fitted| Fitted {
-                contradicted: self.count(&fitted.model, &answers, usize::MAX),
+                contradicted: self.count(&fitted.model, answers, usize::MAX),
                 model: fitted.model,
             })
             .collect();
@@ -95,30 +120,39 @@ impl<'e, 'd> Search<'e, 'd> {
     }
 
     /// One step: every model of the beam with every knob turned. `None` if all have been tried.
-    fn step(&self, beam: &[Fitted], stage: Stage, expanded: &mut Vec<Model>) -> Option<Vec<Fitted>> {
+    fn step(
+        &self,
+        beam: &[Fitted],
+        answers: &[&Answered],
+        class: Class,
+        expanded: &mut Vec<Model>,
+    ) -> Option<Vec<Fitted>> {
         let fresh: Vec<&Fitted> =
-            beam.iter().filter(|fitted| !expanded.contains(&fitted.model)).take(WIDTH).collect();
+            beam.iter().filter(|fitted| !expanded.contains(&fitted.model)).take(self.width).collect();
         if fresh.is_empty() {
             return None;
         }
         expanded.extend(fresh.iter().map(|fitted| fitted.model.clone()));
-        let mut answers = self.relevant(stage);
-        fit::front_load(&beam[0].model, &mut answers);
+        let mut ordered = answers.to_vec();
+        fit::front_load(&beam[0].model, &mut ordered);
         let mut candidates: Vec<Turned> = Vec::new();
         for (index, fitted) in fresh.iter().enumerate() {
-            candidates.extend(self.turns(&fitted.model, stage.class));
+            candidates.extend(self.turns(&fitted.model, class));
             if index < CLOSELY {
-                candidates.extend(knobs::turn_alignments(&fitted.model, false));
-                candidates.extend(knobs::turn_each_alignment(&fitted.model));
-                for split in knobs::split(&fitted.model) {
-                    candidates.extend(self.turns(&split, stage.class));
+                candidates.extend(knobs::turn_alignments(&fitted.model, false, self.scope));
+                candidates.extend(knobs::turn_each_alignment(&fitted.model, self.scope));
+                candidates.extend(knobs::turn_far(&fitted.model, self.scope));
+                if self.scope == Scope::All {
+                    for split in knobs::split(&fitted.model) {
+                        candidates.extend(self.turns(&split, class));
+                    }
                 }
             }
         }
         let wrong = beam[0].contradicted;
         let all: Vec<usize> = (0..candidates.len()).collect();
-        let promising = self.best(&candidates, all, &sample(&answers, wrong, GLANCED), PROMISING, 8);
-        let chosen = self.best(&candidates, promising, &sample(&answers, wrong, SAMPLED), WIDTH, 2);
+        let promising = self.best(&candidates, all, sample(&ordered, wrong, GLANCED), 10 * self.width, 8);
+        let chosen = self.best(&candidates, promising, sample(&ordered, wrong, SAMPLED), self.width, 2);
         let mut next: Vec<Fitted> = beam.to_vec();
         for index in chosen {
             let model = &candidates[index].model;
@@ -126,8 +160,8 @@ impl<'e, 'd> Search<'e, 'd> {
                 next.push(Fitted { model: model.clone(), contradicted: usize::MAX });
             }
         }
-        let mut next = self.scored(next, stage);
-        next.truncate(4 * WIDTH);
+        let mut next = self.scored(next, answers);
+        next.truncate(4 * self.width);
         Some(next)
     }
 
@@ -137,15 +171,18 @@ impl<'e, 'd> Search<'e, 'd> {
         &self,
         candidates: &[Turned],
         of: Vec<usize>,
-        sample: &[&Answered],
+        [wrong, right]: [Vec<&Answered>; 2],
         overall: usize,
         of_each: usize,
     ) -> Vec<usize> {
         let mut tried: Vec<(usize, u32, usize)> = of
             .into_par_iter()
-            .map(|index| {
+            .filter_map(|index| {
                 let model = &candidates[index].model;
-                (self.count(model, sample, usize::MAX), simplicity::exceptions(model), index)
+                let limit = right.len() / BREAKABLE + 1;
+                let broken = self.count(model, &right, limit);
+                let count = || broken + self.count(model, &wrong, usize::MAX);
+                (broken < limit).then(|| (count(), simplicity::exceptions(model), index))
             })
             .collect();
         tried.sort_unstable();
@@ -163,23 +200,22 @@ impl<'e, 'd> Search<'e, 'd> {
 
     /// Every single turn of a model.
     fn turns(&self, model: &Model, class: Class) -> Vec<Turned> {
-        knobs::turn_all(model, self.evidence.signature(), class, self.evidence)
+        knobs::turn(model, self.evidence.signature(), class, self.evidence, self.scope)
     }
 
     /// Adds the turns that keep everything explained.
-    fn spread(&self, beam: &mut Vec<Fitted>, stage: Stage) {
-        let answers = self.relevant(stage);
+    fn spread(&self, beam: &mut Vec<Fitted>, answers: &[&Answered], class: Class, plateau: usize) {
         let mut from = 0;
-        while from < beam.len() && beam.len() < PLATEAU && !self.is_spent() {
+        while from < beam.len() && beam.len() < plateau && !self.is_spent() {
             let mut kept: Vec<Model> = self
-                .turns(&beam[from].model, stage.class)
+                .turns(&beam[from].model, class)
                 .into_par_iter()
-                .filter(|turned| self.count(&turned.model, &answers, 1) == 0)
+                .filter(|turned| self.count(&turned.model, answers, 1) == 0)
                 .map(|turned| turned.model)
                 .collect();
             kept.sort_by_cached_key(simplicity::exceptions);
             for model in kept {
-                if beam.len() < PLATEAU && !beam.iter().any(|fitted| fitted.model == model) {
+                if beam.len() < plateau && !beam.iter().any(|fitted| fitted.model == model) {
                     beam.push(Fitted { model, contradicted: 0 });
                 }
             }
@@ -200,13 +236,12 @@ impl<'e, 'd> Search<'e, 'd> {
     }
 
     fn is_spent(&self) -> bool {
-        self.spent.load(Ordering::Relaxed) > BUDGET
+        self.spent() > self.budget
     }
 }
 
 /// Some answers that contradict the best model, which stand in front, and some of the others.
-fn sample<'a>(answers: &[&'a Answered], contradicted: usize, of_each: usize) -> Vec<&'a Answered> {
+fn sample<'a>(answers: &[&'a Answered], contradicted: usize, of_each: usize) -> [Vec<&'a Answered>; 2] {
     let (wrong, right) = answers.split_at(contradicted.min(answers.len()));
-    let wrong = fit::thinned(wrong, of_each).into_iter();
-    wrong.chain(fit::thinned(right, of_each)).collect()
+    [wrong, right].map(|answers| fit::thinned(answers, of_each))
 }

@@ -8,15 +8,15 @@
 use std::collections::HashSet;
 
 use mmaprobe_model::Model;
-use mmaprobe_model::scalar::Scalar;
+use mmaprobe_model::scalar::{Inputs, Scalar};
 use mmaprobe_probes::random::{self, Distribution};
 use mmaprobe_probes::{DotAdd, Probe, Signature, sparse};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::SeedableRng;
 use rayon::prelude::*;
 
-use super::evidence::{Class, Evidence};
-use super::knobs::{self, Knob, Turned};
+use super::evidence::{self, Class, Evidence};
+use super::knobs::{self, Knob, Scope, Turned};
 use super::{directed, fit};
 use crate::device::DeviceError;
 
@@ -91,13 +91,14 @@ pub fn separate(
         }
         let pool = pool(&signature, seed.wrapping_add(round));
         tried += pool.len() as u64;
-        let expected = answers(model, &pool);
+        let inputs: Vec<Inputs> = pool.par_iter().map(|q| evidence::inputs(&signature, q)).collect();
+        let expected = answers(model, &inputs);
         let separating: Vec<DotAdd> = candidates
             .par_iter()
             .enumerate()
             .flat_map_iter(|(index, candidate)| {
                 let other = &candidate.model;
-                let found = differing(other, &pool, &expected);
+                let found = differing(other, &inputs, &expected);
                 let directed = found
                     .is_empty()
                     .then(|| directed::search(&signature, model, other, &pool, seed ^ (index as u64) << 32));
@@ -130,7 +131,7 @@ fn neighbours(evidence: &Evidence, model: &Model) -> Vec<Turned> {
     let mut seen = HashSet::new();
     knobs::turn_all(model, evidence.signature(), Class::Nan, evidence)
         .into_iter()
-        .chain(knobs::turn_alignments(model, true))
+        .chain(knobs::turn_alignments(model, true, Scope::All))
         .filter(|turned| turned.model != *model && seen.insert((turned.knob.clone(), turned.choice.clone())))
         .collect()
 }
@@ -145,19 +146,19 @@ fn pool(signature: &Signature, seed: u64) -> Vec<DotAdd> {
     sparse.into_iter().chain(dense).collect()
 }
 
-fn answers(model: &Model, questions: &[DotAdd]) -> Vec<u64> {
+fn answers(model: &Model, questions: &[Inputs]) -> Vec<u64> {
     let mut executor = Scalar::new(model).expect("a fitted model can be executed");
-    questions.iter().map(|q| executor.dot_add(&q.a, &q.b, q.c, &q.sa, &q.sb)).collect()
+    questions.iter().map(|inputs| executor.execute(inputs)).collect()
 }
 
 /// The first inputs of the pool on which a model differs from what is expected.
-fn differing(model: &Model, pool: &[DotAdd], expected: &[u64]) -> Vec<usize> {
+fn differing(model: &Model, pool: &[Inputs], expected: &[u64]) -> Vec<usize> {
     let Ok(mut executor) = Scalar::new(model) else { return Vec::new() };
     pool.iter()
         .zip(expected)
         .enumerate()
-        .filter(|(_, (q, expected))| {
-            let d = executor.dot_add(&q.a, &q.b, q.c, &q.sa, &q.sb);
+        .filter(|(_, (inputs, expected))| {
+            let d = executor.execute(inputs);
             fit::differ(model, d, **expected)
         })
         .map(|(index, _)| index)

@@ -1,0 +1,130 @@
+//! How does each sum of a known tree work?
+//!
+//! Where the order of summation is known, a sum can be asked on its own: values on few of its summands
+//! and zeros elsewhere pass through the sums above it alone. What those round away is shown by a value
+//! that cancels the largest one, outside the sum or inside. (MMA-Sim paper, sections III.D and III.E,
+//! asks the same of the one sum that its trees have at each place.)
+
+use rand_core::Rng;
+
+use crate::place::{self, Dyadic};
+use crate::precision;
+use crate::question::{DotAdd, Probe, Signature, Summand};
+
+/// A sum: for each of its summands, the products and c that are in it.
+pub type Sum = Vec<Vec<Summand>>;
+
+/// Random questions about each of these sums, so many each.
+pub fn probe(signature: &Signature, sums: &[Sum], each: usize, rng: &mut (impl Rng + ?Sized)) -> Probe {
+    let dot_adds = sums
+        .iter()
+        .flat_map(|sum| (0..each).filter_map(|_| question(signature, sum, rng)).collect::<Vec<DotAdd>>())
+        .collect();
+    Probe {
+        name: "sums/each",
+        question: "what does each sum make of few summands that are far apart, or nearly cancel?",
+        source: "after MMA-Sim paper, sections III.D and III.E",
+        dot_adds,
+    }
+}
+
+/// One question about a sum; `None` if the formats do not hold the values drawn.
+fn question(signature: &Signature, sum: &Sum, rng: &mut (impl Rng + ?Sized)) -> Option<DotAdd> {
+    let unit = precision::unit(signature);
+    let top = unit - if below(2, rng) == 0 { 0 } else { below(8, rng) as i32 };
+    let children = some(sum.len(), [1, 2, 2, 2, 2, 3, 3, 4][below(8, rng) as usize], rng);
+    let mut values: Vec<(Summand, Dyadic)> = Vec::new();
+    for (index, &child) in children.iter().enumerate() {
+        let leaves = &sum[child];
+        let summand = leaves[below(leaves.len() as u64, rng) as usize];
+        let distance = if index == 0 { 0 } else { distance(rng) };
+        values.push((summand, number(top - distance, rng)));
+    }
+    // Another value cancels the first, most often outside the sum.
+    if below(3, rng) == 0 {
+        let inside = |summand: &Summand| sum.iter().any(|leaves| leaves.contains(summand));
+        let used: Vec<Summand> = values.iter().map(|(summand, _)| *summand).collect();
+        let free: Vec<Summand> = signature.summands().filter(|summand| !used.contains(summand)).collect();
+        let outside: Vec<Summand> = free.iter().copied().filter(|summand| !inside(summand)).collect();
+        let from = if outside.is_empty() || below(4, rng) == 0 { &free } else { &outside };
+        if !from.is_empty() {
+            values.push((from[below(from.len() as u64, rng) as usize], -values[0].1));
+        }
+    }
+    place::question(signature, &values)
+}
+
+/// A distance below the largest value: none, a few bits, or as far as any sum reaches.
+fn distance(rng: &mut (impl Rng + ?Sized)) -> i32 {
+    match below(8, rng) {
+        0 => 0,
+        1 | 2 => below(6, rng) as i32,
+        3..=5 => below(40, rng) as i32,
+        _ => below(precision::LONGEST as u64, rng) as i32,
+    }
+}
+
+/// A number of about 2^`exponent`: a power of two, or one with few bits, all ones or a bit far below.
+fn number(exponent: i32, rng: &mut (impl Rng + ?Sized)) -> Dyadic {
+    let (significand, bits) = match below(8, rng) {
+        0..=2 => (1, 0),
+        3 | 4 => (2 + below(2, rng), 1),
+        5 => (4 + below(4, rng), 2),
+        6 => {
+            let bits = 1 + below(6, rng);
+            ((2 << bits) - 1, bits)
+        }
+        _ => {
+            let bits = 1 + below(9, rng);
+            (1 << bits | 1, bits)
+        }
+    };
+    Dyadic { negative: below(2, rng) == 1, significand, exponent: exponent - bits as i32 }
+}
+
+/// Some of the numbers below `n`, in random order; the first ones, which often differ, more often.
+fn some(n: usize, count: usize, rng: &mut (impl Rng + ?Sized)) -> Vec<usize> {
+    let mut chosen = Vec::new();
+    while chosen.len() < count.min(n) {
+        let among = if below(2, rng) == 0 { n.min(4) } else { n };
+        let next = below(among as u64, rng) as usize;
+        if !chosen.contains(&next) {
+            chosen.push(next);
+        } else if chosen.len() >= among {
+            let rest = (0..n).find(|index| !chosen.contains(index));
+            chosen.extend(rest);
+        }
+    }
+    chosen
+}
+
+/// A random number below `n`.
+fn below(n: u64, rng: &mut (impl Rng + ?Sized)) -> u64 {
+    rng.next_u64() % n
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use mmaprobe_model::{Decoded, format};
+    use rand_xoshiro::Xoshiro256PlusPlus;
+    use rand_xoshiro::rand_core::SeedableRng;
+
+    #[test]
+    fn every_summand_of_a_sum_is_asked_about_and_few_at_a_time() {
+        let (fp16, fp32) = (format::FP16, format::FP32);
+        let signature = Signature { k: 8, a: fp16, b: fp16, c: fp32, d: fp32, scale: None };
+        let sum: Sum = (2..8).map(|k| vec![Summand::Product(k)]).collect();
+        let mut rng = Xoshiro256PlusPlus::seed_from_u64(3);
+        let probe = probe(&signature, &[sum], 300, &mut rng);
+        assert!(probe.dot_adds.len() > 200, "{} of 300 can be asked", probe.dot_adds.len());
+        let mut asked = [0; 8];
+        for question in &probe.dot_adds {
+            let is_zero = |&bits: &u64| matches!(fp16.decode(bits), Decoded::Finite { significand: 0, .. });
+            let set: Vec<usize> = (0..8).filter(|&k| !is_zero(&question.a[k])).collect();
+            assert!(set.len() <= 5, "{question:?}");
+            set.into_iter().for_each(|k| asked[k] += 1);
+        }
+        assert!(asked[2..].iter().all(|&count| count > 20), "{asked:?}");
+    }
+}

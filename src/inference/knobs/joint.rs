@@ -1,0 +1,196 @@
+//! Several things turned at once, where each alone may be contradicted.
+
+use mmaprobe_model::Rounding;
+use mmaprobe_model::tree::{Added, Alignment, Exponents, Far, Fused, Model, Node, Rule, RuleId};
+
+use super::rule::{MOST_DISTANCE, MOST_FRACTION_BITS, ZEROS};
+use super::{Knob, Scope, Shape, Turned};
+
+/// Models that differ from this one in several things about one aligned sum at once: the fraction bits
+/// and the rounding of all summands, the first, or the others, `closely` also with the other kind of
+/// exponents; and, for F within two bits, which zeros count. Each alone may be contradicted where all
+/// together are not.
+pub fn turn_alignments(model: &Model, closely: bool, scope: Scope) -> Vec<Turned> {
+    let mut turned = Vec::new();
+    for (rule, own) in rules(model, scope) {
+        // An exact sum is like an aligned one of any width.
+        let wide = Fused::uniform(MOST_FRACTION_BITS, Rounding::TowardZero);
+        let (fused, was_exact) = match &own.added {
+            Added::Fused(fused) => (fused, false),
+            Added::Exact => (&wide, true),
+        };
+        let (first, rest) = (fused.alignment[0], *fused.alignment_of(1));
+        let mut push = |alignment: Vec<Alignment>, exponents, zeros, choice: String| {
+            let mut other = model.clone();
+            other.tree.rules[rule].added =
+                Added::Fused(Fused { alignment, exponents, zeros, ..fused.clone() });
+            let knob = Knob { what: "alignment as a whole".to_string(), rule: Some(rule) };
+            turned.push(Turned { knob, choice, model: other });
+        };
+        for exponents in [Exponents::Raw, Exponents::Normalised] {
+            let exponent_words = if exponents == Exponents::Raw { "raw" } else { "normalised" };
+            if !closely && exponents != fused.exponents {
+                continue;
+            }
+            for fraction_bits in 0..=MOST_FRACTION_BITS {
+                for rounding in Rounding::EVERY {
+                    let changed = |alignment| Alignment { fraction_bits, rounding, ..alignment };
+                    let words = |which: &str| {
+                        format!("{which}F = {fraction_bits}, {rounding}, exponents {exponent_words}")
+                    };
+                    push(vec![changed(first)], exponents, fused.zeros, words(""));
+                    if !was_exact && Shape::of(model, rule).arity >= 2 {
+                        push(vec![changed(first), rest], exponents, fused.zeros, words("the first: "));
+                        push(vec![first, changed(rest)], exponents, fused.zeros, words("the others: "));
+                    }
+                }
+            }
+            if was_exact {
+                continue;
+            }
+            for difference in -2i32..=2 {
+                for rounding in std::iter::once(None).chain(Rounding::EVERY.map(Some)) {
+                    for (zeros, zero_words) in ZEROS {
+                        let mut alignment = fused.alignment.clone();
+                        for alignment in &mut alignment {
+                            let bits = alignment.fraction_bits.saturating_add_signed(difference);
+                            alignment.fraction_bits = bits.min(MOST_FRACTION_BITS);
+                            alignment.rounding = rounding.unwrap_or(alignment.rounding);
+                        }
+                        let choice = format!(
+                            "F = {}, {}, exponents {exponent_words}, zeros {zero_words}",
+                            alignment[0].fraction_bits, alignment[0].rounding,
+                        );
+                        push(alignment, exponents, zeros, choice);
+                    }
+                }
+            }
+        }
+    }
+    turned
+}
+
+/// Models in which one summand of an aligned sum, by its position, keeps another number of fraction bits
+/// than it does or is rounded otherwise.
+pub fn turn_each_alignment(model: &Model, scope: Scope) -> Vec<Turned> {
+    let mut turned = Vec::new();
+    for (rule, own) in rules(model, scope) {
+        let Added::Fused(fused) = &own.added else { continue };
+        let arity = Shape::of(model, rule).arity;
+        for position in 0..arity {
+            let mut push = |alignment: Alignment, choice: String| {
+                let mut changed = fused.clone();
+                let last = *fused.alignment_of(position.max(fused.alignment.len()));
+                changed.alignment.resize((position + 2).min(arity).max(fused.alignment.len()), last);
+                changed.alignment[position] = alignment;
+                let mut other = model.clone();
+                other.tree.rules[rule].added = Added::Fused(changed);
+                let knob = Knob { what: format!("alignment of summand {position}"), rule: Some(rule) };
+                turned.push(Turned { knob, choice, model: other });
+            };
+            let own = *fused.alignment_of(position);
+            for fraction_bits in 0..=MOST_FRACTION_BITS {
+                push(Alignment { fraction_bits, ..own }, format!("F = {fraction_bits}"));
+            }
+            for rounding in Rounding::EVERY {
+                push(Alignment { rounding, ..own }, rounding.to_string());
+            }
+        }
+    }
+    turned
+}
+
+/// Models in which summands that are far below the largest are rounded otherwise: the first summand, the
+/// others or all, from every distance on, in every way.
+pub fn turn_far(model: &Model, scope: Scope) -> Vec<Turned> {
+    let mut turned = Vec::new();
+    for (rule, own) in rules(model, scope) {
+        let Added::Fused(fused) = &own.added else { continue };
+        let (first, rest) = (fused.alignment[0], *fused.alignment_of(1));
+        for (what, targets) in
+            [("the first", [true, false]), ("the others", [false, true]), ("all", [true; 2])]
+        {
+            for distance in 0..=MOST_DISTANCE {
+                for rounding in Rounding::EVERY {
+                    let far = Some(Far { distance, rounding });
+                    let [first, rest] =
+                        [(first, targets[0]), (rest, targets[1])].map(|(alignment, is_far)| {
+                            if is_far { Alignment { far, ..alignment } } else { alignment }
+                        });
+                    let mut other = model.clone();
+                    let alignment = if first == rest { vec![first] } else { vec![first, rest] };
+                    other.tree.rules[rule].added = Added::Fused(Fused { alignment, ..fused.clone() });
+                    let knob = Knob { what: "far summands as a whole".to_string(), rule: Some(rule) };
+                    let choice = format!("{what}, rounded {rounding} more than {distance} below");
+                    turned.push(Turned { knob, choice, model: other });
+                }
+            }
+        }
+    }
+    turned
+}
+
+fn rules(model: &Model, scope: Scope) -> impl Iterator<Item = (RuleId, &Rule)> {
+    model.tree.rules.iter().enumerate().filter(move |(rule, _)| scope.has(*rule))
+}
+
+/// Models in which some of the sums that share a rule have one of their own, equal to it: the root,
+/// the sums at each height, those with c.
+pub fn split(model: &Model) -> Vec<Model> {
+    let nodes = &model.tree.nodes;
+    let mut heights = vec![0usize; nodes.len()];
+    let mut has_c = vec![false; nodes.len()];
+    for (id, node) in nodes.iter().enumerate() {
+        match node {
+            Node::Accumulator => has_c[id] = true,
+            Node::Scaled { child, .. } => heights[id] = heights[*child],
+            Node::Sum { children, .. } => {
+                heights[id] = 1 + children.iter().map(|&child| heights[child]).max().unwrap_or(0);
+                has_c[id] = children.iter().any(|&child| matches!(nodes[child], Node::Accumulator));
+            }
+            _ => {}
+        }
+    }
+    let sums: Vec<(usize, RuleId)> = nodes
+        .iter()
+        .enumerate()
+        .filter_map(|(id, node)| match node {
+            Node::Sum { rule, .. } => Some((id, *rule)),
+            _ => None,
+        })
+        .collect();
+    let mut selections: Vec<Vec<usize>> = Vec::new();
+    for rule in 0..model.tree.rules.len() {
+        let members: Vec<usize> = sums.iter().filter(|(_, r)| *r == rule).map(|(id, _)| *id).collect();
+        let mut select = |chosen: Vec<usize>| {
+            if !chosen.is_empty() && chosen.len() < members.len() && !selections.contains(&chosen) {
+                selections.push(chosen);
+            }
+        };
+        select(members.iter().copied().filter(|&id| id == nodes.len() - 1).collect());
+        select(members.iter().copied().filter(|&id| has_c[id]).collect());
+        let highest = members.iter().map(|&id| heights[id]).max().unwrap_or(0);
+        for height in (1..=highest).take(6) {
+            select(members.iter().copied().filter(|&id| heights[id] == height).collect());
+        }
+    }
+    selections
+        .into_iter()
+        .map(|chosen| {
+            let mut model = model.clone();
+            let own = model.tree.rules.len();
+            let mut copied = None;
+            for id in chosen {
+                if let Node::Sum { rule, .. } = &mut model.tree.nodes[id] {
+                    copied = Some(*rule);
+                    *rule = own;
+                }
+            }
+            if let Some(rule) = copied {
+                let rule = model.tree.rules[rule].clone();
+                model.tree.rules.push(rule);
+            }
+            model
+        })
+        .collect()
+}

@@ -1,0 +1,96 @@
+//! How products are formed.
+
+use mmaprobe_model::Rounding;
+use mmaprobe_model::format::{self, Format, RoundTo};
+use mmaprobe_model::tree::Product;
+use mmaprobe_probes::Signature;
+
+use super::words::{all_subnormals, overflow_words, overflows, subnormal_words};
+use crate::inference::evidence::Class;
+
+/// Ways to form products: exactly; rounded in each way to each format that products do not always fit;
+/// and, where they are rounded now, with one thing about it changed.
+pub(super) fn products(
+    current: Product,
+    signature: &Signature,
+    class: Class,
+) -> Vec<(&'static str, Product)> {
+    let mut all = vec![("products", Product::Exact)];
+    let mut formats = vec![signature.d, signature.c, format::FP64, format::FP32, format::FP16, format::BF16];
+    formats.retain(|format| !holds_every_product(format, signature));
+    for (index, &format) in formats.iter().enumerate() {
+        if formats[..index].contains(&format) {
+            continue;
+        }
+        // The rounding at once: where products fit but for their range, no other answer leads to it.
+        for rounding in Rounding::EVERY {
+            all.push(("products", Product::Rounded(RoundTo { rounding, ..RoundTo::nearest_even(format) })));
+        }
+        if class >= Class::Infinite {
+            all.push(("products", Product::OverflowsAt { exponent: format.max_exponent() + 1 }));
+        }
+    }
+    if class >= Class::Subnormal {
+        let mut lowest: Vec<i32> = formats.iter().map(|format| format.min_exponent()).collect();
+        lowest.extend([signature.d, format::FP32, format::FP16].map(|format| format.min_exponent()));
+        lowest.sort_unstable();
+        lowest.dedup();
+        for exponent in lowest {
+            for sign_kept in [true, false] {
+                all.push(("products", Product::FlushedBelow { exponent, sign_kept }));
+            }
+        }
+    }
+    let Product::Rounded(round) = current else {
+        return all;
+    };
+    let mut push = |knob, round| all.push((knob, Product::Rounded(round)));
+    for rounding in Rounding::EVERY {
+        push("rounding of products", RoundTo { rounding, ..round });
+    }
+    for fraction_bits in 0..=round.format.fraction_bits {
+        push("fraction bits of products", RoundTo { fraction_bits, ..round });
+    }
+    if class >= Class::Subnormal {
+        for subnormals in all_subnormals() {
+            push("subnormal products", RoundTo { subnormals, ..round });
+        }
+    }
+    if class >= Class::Infinite {
+        for overflow in overflows(&round) {
+            push("overflow of products", RoundTo { overflow, ..round });
+        }
+    }
+    all
+}
+
+/// Whether a format holds every product as a normal number, so that rounding to it changes nothing.
+fn holds_every_product(format: &Format, signature: &Signature) -> bool {
+    let (a, b) = (&signature.a, &signature.b);
+    a.fraction_bits + b.fraction_bits < format.fraction_bits
+        && a.min_quantum() + b.min_quantum() >= format.min_exponent()
+        && a.max_exponent() + b.max_exponent() < format.max_exponent()
+}
+
+/// A way to form products in words.
+pub(super) fn product_words(product: &Product) -> String {
+    match product {
+        Product::Exact => "exact".to_string(),
+        Product::OverflowsAt { exponent } => format!("exact, infinite from 2^{exponent} on"),
+        Product::FlushedBelow { exponent, sign_kept } => {
+            format!("exact, {} below 2^{exponent}", if *sign_kept { "zeros of their sign" } else { "+0" })
+        }
+        Product::Rounded(round) => format!(
+            "rounded {} to {}{}, subnormals {}, overflow {}",
+            round.rounding,
+            round.format,
+            if round.fraction_bits < round.format.fraction_bits {
+                format!(" with {} fraction bits", round.fraction_bits)
+            } else {
+                String::new()
+            },
+            subnormal_words(round.subnormals),
+            overflow_words(round.overflow)
+        ),
+    }
+}

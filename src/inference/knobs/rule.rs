@@ -1,0 +1,271 @@
+//! Everything that can be different about one rule.
+
+use mmaprobe_model::Rounding;
+use mmaprobe_model::format::{self, RoundTo};
+use mmaprobe_model::tree::{
+    Added, Alignment, Beyond, Carry, Exponents, Far, Fused, Normalised, Rule, ZeroSigns, ZeroTerms,
+};
+use mmaprobe_probes::Signature;
+
+use super::Shape;
+use super::words::{all_subnormals, overflow_words, overflows, subnormal_words};
+use crate::inference::evidence::Class;
+
+/// The knobs of a rule, each with all its choices: the knob, the choice, the rule.
+pub(super) fn turn_rule(
+    rule: &Rule,
+    shape: Shape,
+    signature: &Signature,
+    class: Class,
+) -> Vec<(String, String, Rule)> {
+    let mut turned: Vec<(String, String, Rule)> = Vec::new();
+    let mut push =
+        |knob: &str, choice: String, changed: Rule| turned.push((knob.to_string(), choice, changed));
+    turn_addition(rule, shape, signature, class, &mut push);
+    match rule.normalised {
+        Normalised::To(round) => {
+            for changed in turn_rounding(round, shape, signature, class) {
+                push(&changed.0, changed.1, Rule { normalised: Normalised::To(changed.2), ..rule.clone() });
+            }
+        }
+        Normalised::No { .. } => {
+            for other in std::iter::once(None).chain((-MOST_OPEN_EXPONENT..=MOST_OPEN_EXPONENT).map(Some)) {
+                let choice = match other {
+                    None => "the one it was aligned to".to_string(),
+                    Some(exponent) => format!("{exponent}"),
+                };
+                let normalised = Normalised::No { exponent: other };
+                push("exponent of the unnormalised sum", choice, Rule { normalised, ..rule.clone() });
+            }
+        }
+    }
+    if !shape.is_root {
+        for (choice, normalised) in [
+            ("no", Normalised::No { exponent: None }),
+            ("yes, rounded to nearest even", Normalised::To(RoundTo::nearest_even(signature.d))),
+        ] {
+            push("normalisation", choice.to_string(), Rule { normalised, ..rule.clone() });
+        }
+    }
+    if class >= Class::Zero {
+        for negative_zeros_stay in [true, false] {
+            for cancellation_is_negative in [false, true] {
+                for underflow_keeps_sign in [true, false] {
+                    if class < Class::Subnormal && underflow_keeps_sign != rule.zero.underflow_keeps_sign {
+                        continue;
+                    }
+                    let zero =
+                        ZeroSigns { negative_zeros_stay, cancellation_is_negative, underflow_keeps_sign };
+                    let choice = format!(
+                        "{}; x − x is {}; underflow {}",
+                        if negative_zeros_stay { "−0 − 0 is −0" } else { "−0 − 0 is +0" },
+                        if cancellation_is_negative { "−0" } else { "+0" },
+                        if underflow_keeps_sign { "keeps its sign" } else { "gives +0" },
+                    );
+                    push("signs of zero", choice, Rule { zero, ..rule.clone() });
+                }
+            }
+        }
+    }
+    // Without products that overflow there is nothing that could come second.
+    if class >= Class::Infinite && shape.products_overflow {
+        for first in [false, true] {
+            let choice = if first {
+                "infinite operands decide before products overflow"
+            } else {
+                "all infinities are equal"
+            };
+            push("infinities", choice.to_string(), Rule { infinite_operands_first: first, ..rule.clone() });
+        }
+    }
+    turned
+}
+
+/// Which zeros have an exponent. The last two are the same in formats with fp32's exponents.
+pub(super) const ZEROS: [(ZeroTerms, &str); 4] = [
+    (ZeroTerms::Ignored, "have none"),
+    (ZeroTerms::SumsCounted, "have one if they are sums"),
+    (ZeroTerms::Counted, "have one"),
+    (ZeroTerms::CountedAsFp32, "have one, a zero operand fp32's smallest"),
+];
+
+/// F of a fused sum reaches from 0 to 64 (design, "The one idea"; issue 4).
+pub(super) const MOST_FRACTION_BITS: u32 = 64;
+
+/// Most bits before the binary point of a limited sum: more than the carries of 64 products take.
+pub(super) const MOST_CARRY_BITS: u32 = 8;
+
+/// A summand is never further below the largest than that: what is kept of it, and the carries above.
+pub(super) const MOST_DISTANCE: i32 = 72;
+
+/// Exponents, of either sign, under which a sum that is not normalised may be handed on.
+const MOST_OPEN_EXPONENT: i32 = 32;
+
+/// Exponents above the range of subnormals that may be the least to which a sum aligns: those of
+/// ordinary numbers.
+const ORDINARY_FLOORS: std::ops::RangeInclusive<i32> = -40..=14;
+
+/// Ways to add: exactly, or aligned with every choice that an aligned sum has.
+fn turn_addition(
+    rule: &Rule,
+    shape: Shape,
+    signature: &Signature,
+    class: Class,
+    push: &mut dyn FnMut(&str, String, Rule),
+) {
+    let with = |added: Added| Rule { added, ..rule.clone() };
+    push("addition", "exact".to_string(), with(Added::Exact));
+    let current = match &rule.added {
+        Added::Fused(fused) => fused.clone(),
+        Added::Exact => Fused::uniform(0, Rounding::TowardZero),
+    };
+    let common = current.alignment[0].rounding;
+    for fraction_bits in 0..=MOST_FRACTION_BITS {
+        let fused = Fused {
+            alignment: vec![Alignment { fraction_bits, rounding: common, far: None }],
+            ..current.clone()
+        };
+        push("addition", format!("aligned, F = {fraction_bits}"), with(Added::Fused(fused)));
+    }
+    let Added::Fused(fused) = &rule.added else {
+        return;
+    };
+    for rounding in Rounding::EVERY {
+        let mut changed = fused.clone();
+        for alignment in &mut changed.alignment {
+            alignment.rounding = rounding;
+        }
+        push("rounding at alignment", rounding.to_string(), with(Added::Fused(changed)));
+    }
+    for sticky in [false, true] {
+        let choice = if sticky { "says that something was cut off" } else { "none" };
+        push("sticky bit", choice.to_string(), with(Added::Fused(Fused { sticky, ..fused.clone() })));
+    }
+    for exponents in [Exponents::Raw, Exponents::Normalised] {
+        let choice = match exponents {
+            Exponents::Raw => "raw",
+            Exponents::Normalised => "normalised",
+        };
+        push("exponents", choice.to_string(), with(Added::Fused(Fused { exponents, ..fused.clone() })));
+    }
+    // The first child, an accumulator where there is one, aligned otherwise than the rest.
+    let first = fused.alignment[0];
+    let rest = *fused.alignment_of(1);
+    if shape.arity >= 2 {
+        let pair = |first, rest| {
+            with(Added::Fused(Fused {
+                alignment: if first == rest { vec![first] } else { vec![first, rest] },
+                ..fused.clone()
+            }))
+        };
+        for fraction_bits in 0..=MOST_FRACTION_BITS {
+            let choice = format!("F = {fraction_bits}");
+            push(
+                "alignment of the first summand",
+                choice.clone(),
+                pair(Alignment { fraction_bits, ..first }, rest),
+            );
+            push("alignment of the other summands", choice, pair(first, Alignment { fraction_bits, ..rest }));
+        }
+        for rounding in Rounding::EVERY {
+            let choice = rounding.to_string();
+            push(
+                "rounding of the first summand",
+                choice.clone(),
+                pair(Alignment { rounding, ..first }, rest),
+            );
+            push("rounding of the other summands", choice, pair(first, Alignment { rounding, ..rest }));
+        }
+        push("far summands", "like all others".to_string(), pair(Alignment { far: None, ..first }, rest));
+        // Rounded RZ anyway, nothing would change.
+        let most = if first.rounding == Rounding::TowardZero { -1 } else { MOST_DISTANCE };
+        for distance in 0..=most {
+            let far = Some(Far { distance, rounding: Rounding::TowardZero });
+            let choice = format!("the first, rounded RZ more than {distance} below");
+            push("far summands", choice, pair(Alignment { far, ..first }, rest));
+        }
+    }
+    if shape.arity >= 2 {
+        push(
+            "carry bits",
+            "unlimited".to_string(),
+            with(Added::Fused(Fused { carry: None, ..fused.clone() })),
+        );
+        for bits in 0..=MOST_CARRY_BITS {
+            for (beyond, words) in [
+                (Beyond::Wraps, "wraps"),
+                (Beyond::Saturates, "saturates"),
+                (Beyond::MagnitudeWraps, "wraps and keeps its sign"),
+            ] {
+                let choice = format!("{bits}, then the sum {words}");
+                let carry = Some(Carry { bits, beyond });
+                push("carry bits", choice, with(Added::Fused(Fused { carry, ..fused.clone() })));
+            }
+        }
+    }
+    for (zeros, choice) in ZEROS {
+        push("exponents of zeros", choice.to_string(), with(Added::Fused(Fused { zeros, ..fused.clone() })));
+    }
+    let floor = |floor| with(Added::Fused(Fused { floor, ..fused.clone() }));
+    push("floor of the largest exponent", "none".to_string(), floor(None));
+    let lowest = signature.d.min_exponent();
+    let tiny = if class >= Class::Subnormal { lowest - 40..=lowest + 2 } else { 0..=-1 };
+    for exponent in tiny.chain(ORDINARY_FLOORS.filter(|&exponent| exponent > lowest + 2)) {
+        push("floor of the largest exponent", format!("{exponent}"), floor(Some(exponent)));
+    }
+}
+
+fn turn_rounding(
+    round: RoundTo,
+    shape: Shape,
+    signature: &Signature,
+    class: Class,
+) -> Vec<(String, String, RoundTo)> {
+    let mut turned = Vec::new();
+    let mut push =
+        |knob: &str, choice: String, round: RoundTo| turned.push((knob.to_string(), choice, round));
+    for rounding in Rounding::EVERY {
+        push("final rounding", rounding.to_string(), RoundTo { rounding, ..round });
+    }
+    for fraction_bits in 0..=round.format.fraction_bits {
+        push("fraction bits of the result", format!("{fraction_bits}"), RoundTo { fraction_bits, ..round });
+    }
+    // Both at once: fewer bits look like an aligned sum as long as the rounding is wrong.
+    for rounding in Rounding::EVERY {
+        for fraction_bits in 0..round.format.fraction_bits {
+            let choice = format!("{rounding} to {fraction_bits} bits");
+            push("rounding and bits of the result", choice, RoundTo { rounding, fraction_bits, ..round });
+        }
+    }
+    if !shape.is_root {
+        let mut formats =
+            vec![signature.d, signature.c, format::FP64, format::FP32, format::FP16, format::BF16];
+        formats.dedup();
+        for format in formats {
+            push(
+                "format of the intermediate sum",
+                format.to_string(),
+                RoundTo { format, fraction_bits: format.fraction_bits, ..round },
+            );
+            // The range of one format with as many bits as now: tf32 is such.
+            if round.fraction_bits < format.fraction_bits {
+                push(
+                    "format of the intermediate sum",
+                    format!("{format} with {} fraction bits", round.fraction_bits),
+                    RoundTo { format, ..round },
+                );
+            }
+        }
+    }
+    if class >= Class::Subnormal {
+        for subnormals in all_subnormals() {
+            push("subnormal results", subnormal_words(subnormals), RoundTo { subnormals, ..round });
+        }
+    }
+    if class >= Class::Infinite {
+        for overflow in overflows(&round) {
+            push("overflow", overflow_words(overflow).to_string(), RoundTo { overflow, ..round });
+        }
+    }
+    turned
+}

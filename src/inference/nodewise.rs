@@ -1,0 +1,261 @@
+//! Rules found node by node, from the root down.
+//!
+//! Where every sum of a tree works in a way of its own, turning one knob of one rule explains hardly
+//! any answer more: several rules are wrong about each. But the answer to a question with few summands
+//! depends on few sums: those in which values meet, and those above them. So the root's rule is found
+//! from questions whose values meet there alone; then, one at a time, the rule of each sum below, where
+//! only that one is unknown. Each is first held against the rules that are known already: machines repeat
+//! themselves.
+
+use mmaprobe_model::tree::{Model, Node, RuleId};
+use mmaprobe_model::{Decoded, Format};
+use mmaprobe_probes::sums::Sum;
+use mmaprobe_probes::{DotAdd, Signature, Summand};
+use rayon::prelude::*;
+
+use super::evidence::{Answered, Class, Evidence};
+use super::fit::{self, Fitted};
+use super::knobs::Scope;
+use super::search::Search;
+use super::simplicity;
+
+/// Numbers of summands that are not zero, up to which answers are explained, one after another.
+const SUMMANDS: [usize; 4] = [1, 2, 3, usize::MAX];
+/// Of the answers about a sum, the part that a rule may leave unexplained, one of so many: what passes a
+/// sum below, whose rule is not known yet, may not come out unchanged.
+const TOLERATED: usize = 3;
+
+/// The sums of a model's tree in which values meet, to ask about each.
+pub fn sums(model: &Model) -> Vec<Sum> {
+    let nodes = &model.tree.nodes;
+    let mut leaves: Vec<Vec<Summand>> = Vec::with_capacity(nodes.len());
+    let mut sums = Vec::new();
+    for node in nodes {
+        let below: Vec<&Vec<Summand>> =
+            node.children().iter().map(|&child| &leaves[child]).filter(|leaves| !leaves.is_empty()).collect();
+        let here = match node {
+            Node::Product(k) => vec![Summand::Product(*k)],
+            Node::Accumulator => vec![Summand::C],
+            Node::Zero => Vec::new(),
+            Node::Scaled { .. } | Node::Sum { .. } => below.iter().copied().flatten().copied().collect(),
+        };
+        if matches!(node, Node::Sum { .. }) && below.len() > 1 {
+            sums.push(below.into_iter().cloned().collect());
+        }
+        leaves.push(here);
+    }
+    sums
+}
+
+/// Answers that models may be held against for one tree, all together.
+pub const BUDGET: u64 = 30_000_000;
+
+/// Finds rules for a tree; the rules that it comes with are where the search starts. It is given up when
+/// models have been held against `budget` answers, which is counted down. Deterministic for any number of
+/// threads.
+pub fn fit(evidence: &Evidence, start: &Model, budget: &mut u64) -> Fitted {
+    let (model, order) = individual(start);
+    let depths = Depths::new(&model, &order);
+    let depth_of: Vec<usize> =
+        evidence.answers.par_iter().map(|answered| depths.of(evidence.signature(), answered)).collect();
+    let answers = |class: Class, depth: usize, summands: usize| -> Vec<&Answered> {
+        let all = evidence.answers.iter().zip(&depth_of);
+        all.filter(|(answered, at)| answered.class <= class && **at <= depth && answered.summands <= summands)
+            .map(|(answered, _)| answered)
+            .collect()
+    };
+    let own_rules = model.tree.rules.len();
+    let mut search = Search::narrow(evidence, (*budget).min(BUDGET));
+    let mut beam = vec![Fitted { model, contradicted: usize::MAX }];
+    for class in Class::ALL {
+        beam = search.scored(beam, &answers(class, usize::MAX, usize::MAX));
+        if beam[0].contradicted == 0 {
+            beam.retain(|fitted| fitted.contradicted == 0);
+            continue;
+        }
+        for (depth, &rule) in order.iter().enumerate() {
+            let about = answers(class, depth, usize::MAX);
+            beam = search.scored(beam, &about);
+            if class == Class::Plain && beam[0].contradicted > 0 {
+                beam = search.scored(with_known_rules(beam, &order[..depth], rule), &about);
+                beam.truncate(PLATEAU);
+            }
+            if beam[0].contradicted == 0 {
+                beam.retain(|fitted| fitted.contradicted == 0);
+                continue;
+            }
+            search.scope = Scope::One { rule, and_from: if depth == 0 { own_rules } else { usize::MAX } };
+            for summands in SUMMANDS {
+                let answers = answers(class, depth, summands);
+                beam = search.settle(beam, &answers, class, PLATEAU);
+                if beam[0].contradicted == 0 {
+                    continue;
+                }
+                // Powers of two do not show everything about the sums above.
+                let better = fit::improve_on(evidence, beam[0].clone(), &answers, class);
+                if better.contradicted < beam[0].contradicted {
+                    beam.insert(0, better);
+                    beam = search.settle(beam, &answers, class, PLATEAU);
+                }
+            }
+            if class == Class::Plain && beam[0].contradicted * TOLERATED > about.len() {
+                *budget = budget.saturating_sub(search.spent());
+                return scored(evidence, beam.swap_remove(0).model);
+            }
+        }
+        search.scope = Scope::All;
+        beam = search.scored(beam, &answers(class, usize::MAX, usize::MAX));
+        if beam[0].contradicted == 0 {
+            beam.retain(|fitted| fitted.contradicted == 0);
+        }
+    }
+    *budget = budget.saturating_sub(search.spent());
+    let found = scored(evidence, beam.swap_remove(0).model);
+    let found = fit::settle_nans(evidence, found);
+    merged(evidence, found)
+}
+
+/// Models that explain everything so far and are taken along.
+const PLATEAU: usize = 12;
+
+/// The model with a rule for each sum, and these rules, the root's first, and each before those of the
+/// sums in it.
+fn individual(model: &Model) -> (Model, Vec<RuleId>) {
+    let mut model = model.clone();
+    let rules = std::mem::take(&mut model.tree.rules);
+    let mut levels = vec![0usize; model.tree.nodes.len()];
+    for (id, node) in model.tree.nodes.iter().enumerate().rev() {
+        for &child in node.children() {
+            levels[child] = levels[id] + 1;
+        }
+    }
+    let mut order = Vec::new();
+    for (node, level) in model.tree.nodes.iter_mut().zip(levels) {
+        if let Node::Sum { rule, .. } = node {
+            model.tree.rules.push(rules[*rule].clone());
+            *rule = model.tree.rules.len() - 1;
+            order.push((level, *rule));
+        }
+    }
+    // A stable sort, from the last sum, which is the root.
+    order.reverse();
+    order.sort_by_key(|&(level, _)| level);
+    (model, order.into_iter().map(|(_, rule)| rule).collect())
+}
+
+/// The models, and the same with rules that are known for the next one.
+fn with_known_rules(beam: Vec<Fitted>, known: &[RuleId], next: RuleId) -> Vec<Fitted> {
+    let mut all = beam.clone();
+    for fitted in beam {
+        for &rule in known {
+            let mut model = fitted.model.clone();
+            model.tree.rules[next] = model.tree.rules[rule].clone();
+            if !all.iter().any(|other| other.model == model) {
+                all.push(Fitted { model, contradicted: usize::MAX });
+            }
+        }
+    }
+    all
+}
+
+/// The model with as few rules as explain everything that it does: a sum's own rule becomes that of a
+/// sum above it where no answer asks for another.
+fn merged(evidence: &Evidence, fitted: Fitted) -> Fitted {
+    if fitted.contradicted > 0 {
+        return fitted;
+    }
+    let mut best = fitted.model;
+    for rule in (0..best.tree.rules.len()).rev() {
+        let candidates: Vec<Model> = (0..best.tree.rules.len())
+            .filter(|&other| best.tree.rules[other] != best.tree.rules[rule])
+            .map(|other| {
+                let mut model = best.clone();
+                model.tree.rules[rule] = model.tree.rules[other].clone();
+                model
+            })
+            .filter(|model| {
+                simplicity::exceptions(&model.canonical()) < simplicity::exceptions(&best.canonical())
+            })
+            .collect();
+        let found = candidates
+            .into_par_iter()
+            .find_last(|model| fit::contradicted(model, evidence.answers.iter(), 1) == 0);
+        best = found.unwrap_or(best);
+    }
+    Fitted { model: best.canonical(), contradicted: 0 }
+}
+
+fn scored(evidence: &Evidence, model: Model) -> Fitted {
+    let contradicted = fit::contradicted(&model, evidence.answers.iter(), usize::MAX);
+    Fitted { model, contradicted }
+}
+
+/// What tells how deep in a tree the sums are that an answer depends on.
+struct Depths<'m> {
+    model: &'m Model,
+    /// For each rule, the place of its sum in the order.
+    places: Vec<usize>,
+}
+
+/// What comes out of a node.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Flow {
+    Zero,
+    /// A value that no sum changes which it passes alone: a power of two.
+    Power,
+    Other,
+}
+
+impl Depths<'_> {
+    fn new<'m>(model: &'m Model, order: &[RuleId]) -> Depths<'m> {
+        let mut places = vec![0; order.len()];
+        for (place, &rule) in order.iter().enumerate() {
+            places[rule] = place;
+        }
+        Depths { model, places }
+    }
+
+    /// The last place in the order whose sum an answer depends on: where values meet, or one passes that
+    /// is no power of two. Zero answers depend on all sums: each may decide their sign.
+    fn of(&self, signature: &Signature, answered: &Answered) -> usize {
+        if matches!(signature.d.decode(answered.answer), Decoded::Finite { significand: 0, .. }) {
+            return usize::MAX;
+        }
+        let DotAdd { a, b, c, .. } = &answered.question;
+        let mut flows: Vec<Flow> = Vec::with_capacity(self.model.tree.nodes.len());
+        let mut deepest = 0;
+        for node in &self.model.tree.nodes {
+            let flow = match node {
+                Node::Product(k) => match (flow(&signature.a, a[*k]), flow(&signature.b, b[*k])) {
+                    (Flow::Zero, _) | (_, Flow::Zero) => Flow::Zero,
+                    (Flow::Power, Flow::Power) => Flow::Power,
+                    _ => Flow::Other,
+                },
+                Node::Accumulator => flow(&signature.c, *c),
+                Node::Zero => Flow::Zero,
+                Node::Scaled { child, .. } => flows[*child],
+                Node::Sum { children, rule } => {
+                    let mut values = children.iter().map(|&child| flows[child]).filter(|f| *f != Flow::Zero);
+                    match (values.next(), values.next()) {
+                        (None, _) => Flow::Zero,
+                        (Some(Flow::Power), None) => Flow::Power,
+                        _ => {
+                            deepest = deepest.max(self.places[*rule]);
+                            Flow::Other
+                        }
+                    }
+                }
+            };
+            flows.push(flow);
+        }
+        deepest
+    }
+}
+
+fn flow(format: &Format, bits: u64) -> Flow {
+    match format.decode(bits) {
+        Decoded::Finite { significand: 0, .. } => Flow::Zero,
+        Decoded::Finite { significand, .. } if significand.is_power_of_two() => Flow::Power,
+        _ => Flow::Other,
+    }
+}
