@@ -5,10 +5,11 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use mmaprobe::catalog::{Architecture, Catalog};
-use mmaprobe::device::cuda::{is_called, is_ours};
+use mmaprobe::device::cuda::{Nvidia, is_ours};
+use mmaprobe::device::gpu::Vendor;
 use mmaprobe_kernels::cuda::driver::Gpu;
-use mmaprobe_kernels::cuda::layout::Home;
 use mmaprobe_kernels::cuda::{Kind, Program, ptx};
+use mmaprobe_kernels::fragment::Home;
 
 /// The stand-in, compiled; `None` and a message where there is no C compiler.
 fn mock(folder: &Path) -> Option<PathBuf> {
@@ -177,7 +178,7 @@ fn gpus_have_names() {
         ("a30", 3, "no such GPU is attached; cuda:0 is NVIDIA A100-SXM4-40GB"),
         ("sm_86", 3, "no such GPU is attached"),
         ("h100", 3, "--device sim:h100 simulates it"),
-        ("mi300x", 3, "this build asks no GPU of AMD"),
+        ("mi300x", 3, "asks no AMD GPU"),
         ("cuda:1", 3, "there is no GPU number 1: the driver sees 1"),
         ("cuda:x", 2, "the number of a GPU is expected"),
     ] {
@@ -217,6 +218,9 @@ fn marketing_names_are_matched_by_their_words() {
         multiprocessors: 1,
         memory: 1,
         cuda: 13000,
+    };
+    let is_called = |gpu: &Gpu, known: &mmaprobe::catalog::Gpu| {
+        Nvidia::is_target(gpu, &known.target) && Nvidia::known(gpu).is_called(known)
     };
     assert!(is_called(&gpu("NVIDIA H100 80GB HBM3", (9, 0)), &known("h100")));
     assert!(!is_called(&gpu("NVIDIA H200", (9, 0)), &known("h100")));

@@ -8,8 +8,8 @@
 
 use std::collections::HashMap;
 
-use mmaprobe_kernels::cuda::layout::{Fragment, Matrix};
 use mmaprobe_kernels::cuda::{Kind, Program, Spec};
+use mmaprobe_kernels::fragment::{Fragment, Matrix};
 use mmaprobe_model::format::{
     BF16, Decoded, E2M1, E2M3, E3M2, E4M3, E5M2, FP16, FP32, FP64, TF32, UE4M3, UE8M0,
 };

@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use cudarc::driver::sys::{self, CUdevice_attribute, CUjit_option, CUresult};
 
-use super::stream::Slot;
-use super::{ENTRY, Program};
+use super::{ENTRY, Program, THREADS};
+use crate::stream::{Runtime, RuntimeFault};
 
 /// What the driver, or the lack of one, has against a request.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -95,15 +95,38 @@ impl Fault {
             _ => Fault::Other { call, code },
         })
     }
+}
 
-    /// Whether nothing more can be run after it in this process.
-    pub fn is_final(&self) -> bool {
+impl RuntimeFault for Fault {
+    fn timed_out(limit: Duration) -> Fault {
+        Fault::TimedOut(limit)
+    }
+
+    fn for_bytes(self, bytes: usize) -> Fault {
+        match self {
+            Fault::OutOfMemory(_) => Fault::OutOfMemory(bytes.div_ceil(1 << 20)),
+            other => other,
+        }
+    }
+
+    fn is_final(&self) -> bool {
         matches!(self, Fault::Launch(_) | Fault::TimedOut(_))
+    }
+
+    fn is_refusal(&self) -> bool {
+        matches!(self, Fault::Refused(_) | Fault::OldDriver { .. })
+    }
+
+    fn limit(&self) -> Option<Duration> {
+        match self {
+            Fault::TimedOut(limit) => Some(*limit),
+            _ => None,
+        }
     }
 }
 
 /// Turns a result of a driver's function into a fault.
-pub(super) fn check(call: &'static str, result: CUresult) -> Result<(), Fault> {
+fn check(call: &'static str, result: CUresult) -> Result<(), Fault> {
     Fault::of(call, result).map_or(Ok(()), Err)
 }
 
@@ -216,28 +239,23 @@ fn attribute(device: sys::CUdevice, attribute: CUdevice_attribute) -> Result<u32
     Ok(value as u32)
 }
 
-/// A GPU in use: its context, and what is needed to keep it busy.
+/// A GPU in use, with its context.
+pub type Session = crate::stream::Session<Driver>;
+
+/// The driver, with the context of a GPU.
 #[derive(Debug)]
-pub struct Session {
+pub struct Driver {
     gpu: Gpu,
     device: sys::CUdevice,
     context: sys::CUcontext,
-    pub(super) slots: Vec<Slot>,
-    /// Set once the GPU accepts nothing more: nothing is freed then, because freeing could wait for
-    /// ever.
-    broken: Option<Fault>,
 }
-
-// SAFETY: the driver's handles may be used from any thread that has made the context current, which
-// every method does first; `&mut self` keeps threads apart.
-unsafe impl Send for Session {}
 
 /// A kernel on a GPU.
 ///
 /// It belongs to the [`Session`] that loaded it and lives as long as the process: there are few.
 #[derive(Clone, Copy, Debug)]
 pub struct Kernel {
-    pub(super) function: sys::CUfunction,
+    function: sys::CUfunction,
 }
 
 // SAFETY: a handle that only a session, on its own context, makes use of.
@@ -245,12 +263,15 @@ unsafe impl Send for Kernel {}
 // SAFETY: likewise.
 unsafe impl Sync for Kernel {}
 
-impl Session {
-    /// Opens the GPU of that number.
-    ///
-    /// # Errors
-    /// If there is no driver or no such GPU, or it cannot be used.
-    pub fn open(ordinal: usize) -> Result<Session, Fault> {
+impl Runtime for Driver {
+    type Gpu = Gpu;
+    type Program = Program;
+    type Kernel = Kernel;
+    type Stream = sys::CUstream;
+    type Event = sys::CUevent;
+    type Fault = Fault;
+
+    fn open(ordinal: usize) -> Result<Driver, Fault> {
         let gpus = gpus()?;
         let count = gpus.len();
         let Some(gpu) = gpus.into_iter().nth(ordinal) else {
@@ -258,42 +279,31 @@ impl Session {
         };
         let device = device(ordinal as c_int)?;
         let mut context = ptr::null_mut();
-        // SAFETY: writes one handle, which is released when the session is dropped.
+        // SAFETY: writes one handle, which is released when the session ends.
         let result = unsafe { sys::cuDevicePrimaryCtxRetain(&raw mut context, device) };
         check("cuDevicePrimaryCtxRetain", result)?;
-        Ok(Session { gpu, device, context, slots: Vec::new(), broken: None })
+        Ok(Driver { gpu, device, context })
     }
 
-    /// The GPU.
-    pub fn gpu(&self) -> &Gpu {
+    fn gpu(&self) -> &Gpu {
         &self.gpu
     }
 
-    /// Makes the context this thread's, unless the GPU is past use.
-    pub(super) fn enter(&self) -> Result<(), Fault> {
-        if let Some(fault) = &self.broken {
-            return Err(fault.clone());
-        }
+    fn multiprocessors(&self) -> u32 {
+        self.gpu.multiprocessors
+    }
+
+    fn enter(&self) -> Result<(), Fault> {
         // SAFETY: the context is retained.
         check("cuCtxSetCurrent", unsafe { sys::cuCtxSetCurrent(self.context) })
     }
 
-    /// Remembers a fault after which nothing can be run.
-    pub(super) fn note<T>(&mut self, result: Result<T, Fault>) -> Result<T, Fault> {
-        if let Err(fault) = &result
-            && fault.is_final()
-        {
-            self.broken = Some(fault.clone());
-        }
-        result
+    fn leave(&mut self) {
+        // SAFETY: the context was retained once, and nothing of it is used any more.
+        let _ = unsafe { sys::cuDevicePrimaryCtxRelease_v2(self.device) };
     }
 
-    /// Has the driver's compiler assemble a program.
-    ///
-    /// # Errors
-    /// If it refuses: the driver is too old for the PTX version, or the GPU lacks the instruction.
-    pub fn load(&mut self, program: &Program) -> Result<Kernel, Fault> {
-        self.enter()?;
+    fn load(&self, program: &Program) -> Result<Kernel, Fault> {
         let source = CString::new(program.ptx.as_str()).expect("PTX text has no zero bytes");
         let mut log = vec![0u8; 4096];
         let mut options =
@@ -313,13 +323,110 @@ impl Session {
         };
         let length = log.iter().position(|&byte| byte == 0).unwrap_or(log.len());
         let log = String::from_utf8_lossy(&log[..length]).trim().to_string();
-        self.note(compiled(result, &log, program, &self.gpu))?;
+        compiled(result, &log, program, &self.gpu)?;
         let name = CString::new(ENTRY).expect("a name without zero bytes");
         let mut function = ptr::null_mut();
         // SAFETY: the module is loaded, and stays so.
         let result = unsafe { sys::cuModuleGetFunction(&raw mut function, module, name.as_ptr()) };
         check("cuModuleGetFunction", result)?;
         Ok(Kernel { function })
+    }
+
+    fn free_bytes() -> Result<usize, Fault> {
+        let (mut free, mut total) = (0, 0);
+        // SAFETY: writes two integers.
+        check("cuMemGetInfo", unsafe { sys::cuMemGetInfo_v2(&raw mut free, &raw mut total) })?;
+        Ok(free)
+    }
+
+    fn allocate_host(bytes: usize) -> Result<*mut c_void, Fault> {
+        let mut memory = ptr::null_mut();
+        // SAFETY: writes one pointer.
+        check("cuMemHostAlloc", unsafe { sys::cuMemHostAlloc(&raw mut memory, bytes, 0) })?;
+        Ok(memory)
+    }
+
+    unsafe fn free_host(memory: *mut c_void) {
+        // SAFETY: see the trait.
+        let _ = unsafe { sys::cuMemFreeHost(memory) };
+    }
+
+    fn allocate(bytes: usize) -> Result<u64, Fault> {
+        let mut memory = 0;
+        // SAFETY: writes one address.
+        check("cuMemAlloc", unsafe { sys::cuMemAlloc_v2(&raw mut memory, bytes) })?;
+        Ok(memory)
+    }
+
+    unsafe fn free(memory: u64) {
+        // SAFETY: see the trait.
+        let _ = unsafe { sys::cuMemFree_v2(memory) };
+    }
+
+    fn stream() -> Result<sys::CUstream, Fault> {
+        let mut stream = ptr::null_mut();
+        let flags = sys::CUstream_flags::CU_STREAM_NON_BLOCKING as u32;
+        // SAFETY: writes one handle.
+        check("cuStreamCreate", unsafe { sys::cuStreamCreate(&raw mut stream, flags) })?;
+        Ok(stream)
+    }
+
+    unsafe fn end_stream(stream: sys::CUstream) {
+        // SAFETY: see the trait.
+        unsafe {
+            let _ = sys::cuStreamSynchronize(stream);
+            let _ = sys::cuStreamDestroy_v2(stream);
+        }
+    }
+
+    fn event() -> Result<sys::CUevent, Fault> {
+        let mut event = ptr::null_mut();
+        let flags = sys::CUevent_flags::CU_EVENT_DISABLE_TIMING as u32;
+        // SAFETY: writes one handle.
+        check("cuEventCreate", unsafe { sys::cuEventCreate(&raw mut event, flags) })?;
+        Ok(event)
+    }
+
+    unsafe fn end_event(event: sys::CUevent) {
+        // SAFETY: see the trait.
+        let _ = unsafe { sys::cuEventDestroy_v2(event) };
+    }
+
+    unsafe fn record(event: sys::CUevent, stream: sys::CUstream) -> Result<(), Fault> {
+        // SAFETY: see the trait.
+        check("cuEventRecord", unsafe { sys::cuEventRecord(event, stream) })
+    }
+
+    unsafe fn is_over(event: sys::CUevent) -> Result<bool, Fault> {
+        // SAFETY: see the trait.
+        match unsafe { sys::cuEventQuery(event) } {
+            CUresult::CUDA_ERROR_NOT_READY => Ok(false),
+            result => check("cuEventQuery", result).map(|()| true),
+        }
+    }
+
+    unsafe fn send(to: u64, from: *const c_void, bytes: usize, stream: sys::CUstream) -> Result<(), Fault> {
+        // SAFETY: see the trait.
+        check("cuMemcpyHtoDAsync", unsafe { sys::cuMemcpyHtoDAsync_v2(to, from, bytes, stream) })
+    }
+
+    unsafe fn fetch(to: *mut c_void, from: u64, bytes: usize, stream: sys::CUstream) -> Result<(), Fault> {
+        // SAFETY: see the trait.
+        check("cuMemcpyDtoHAsync", unsafe { sys::cuMemcpyDtoHAsync_v2(to, from, bytes, stream) })
+    }
+
+    unsafe fn launch(
+        kernel: Kernel,
+        blocks: u32,
+        parameters: &mut [*mut c_void],
+        stream: sys::CUstream,
+    ) -> Result<(), Fault> {
+        let (function, parameters) = (kernel.function, parameters.as_mut_ptr());
+        // SAFETY: see the trait; every kernel here has that many threads.
+        let result = unsafe {
+            sys::cuLaunchKernel(function, blocks, 1, 1, THREADS, 1, 1, 0, stream, parameters, ptr::null_mut())
+        };
+        check("cuLaunchKernel", result)
     }
 }
 
@@ -341,20 +448,6 @@ fn compiled(result: CUresult, log: &str, program: &Program, gpu: &Gpu) -> Result
             Err(Fault::Refused(first.map_or_else(|| format!("{result:?}"), |line| line.trim().to_string())))
         }
         _ => check("cuModuleLoadDataEx", result),
-    }
-}
-
-impl Drop for Session {
-    fn drop(&mut self) {
-        if self.enter().is_err() {
-            // Waiting for a GPU that does not answer helps nobody; the system cleans up after the
-            // process.
-            self.slots.drain(..).for_each(std::mem::forget);
-            return;
-        }
-        self.slots.clear();
-        // SAFETY: the context was retained once, and nothing of it is used any more.
-        let _ = unsafe { sys::cuDevicePrimaryCtxRelease_v2(self.device) };
     }
 }
 
