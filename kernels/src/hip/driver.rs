@@ -215,19 +215,27 @@ pub fn release() -> Option<String> {
     version.map(|text| text.trim().to_string())
 }
 
+/// The version of the runtime, as [`Gpu::runtime`] has it.
+///
+/// # Errors
+/// If it does not say.
+pub fn runtime() -> Result<u32, Fault> {
+    let mut version = 0;
+    // SAFETY: writes one integer.
+    unsafe { call!(hipRuntimeGetVersion, &raw mut version)? };
+    Ok(version as u32)
+}
+
 /// The GPUs that the runtime sees.
 ///
 /// # Errors
 /// If it sees none.
 pub fn gpus() -> Result<Vec<Gpu>, Fault> {
-    let (mut count, mut runtime) = (0, 0);
-    // SAFETY: hipInit comes before everything else and may be called again; the others write one
-    // integer each.
-    unsafe {
-        call!(hipInit, 0 as c_uint)?;
-        call!(hipGetDeviceCount, &raw mut count)?;
-        call!(hipRuntimeGetVersion, &raw mut runtime)?;
-    }
+    let mut count = 0;
+    // It initialises the runtime, too, and tells the lack of a GPU apart, which hipInit does not.
+    // SAFETY: writes one integer.
+    unsafe { call!(hipGetDeviceCount, &raw mut count)? };
+    let runtime = runtime()?;
     if count == 0 {
         return Err(Fault::NoGpu);
     }
@@ -248,7 +256,7 @@ pub fn gpus() -> Result<Vec<Gpu>, Fault> {
                 architecture: architecture(ordinal)?,
                 compute_units: units as u32,
                 memory,
-                runtime: runtime as u32,
+                runtime,
             })
         })
         .collect()
