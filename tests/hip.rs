@@ -73,7 +73,25 @@ mod with_runtime {
     use mmaprobe_kernels::hip::compiler::Compiler;
     use mmaprobe_kernels::hip::driver::{self, Fault};
     use mmaprobe_kernels::hip::{Mode, Program, machine};
+    use mmaprobe_kernels::stream::RuntimeFault;
     use stand_in::{StandIn, words};
+
+    #[test]
+    fn errors_of_the_runtime_are_translated() {
+        let of = |result| Fault::of("hipSomething", result);
+        assert_eq!(of(0), None);
+        assert_eq!(of(100), Some(Fault::NoGpu));
+        assert_eq!(of(2).map(|fault| fault.for_bytes(3 << 19)), Some(Fault::OutOfMemory(2)));
+        for result in [700, 719] {
+            let fault = of(result).unwrap();
+            assert!(matches!(fault, Fault::Launch(_)) && fault.is_final(), "{fault}");
+        }
+        let other = of(1).unwrap();
+        assert_eq!(other.to_string(), "hipSomething failed: hipErrorInvalidValue");
+        assert!(!other.is_final());
+        // A code that no version of the bindings has.
+        assert!(of(123_456).unwrap().to_string().starts_with("hipSomething failed: "));
+    }
 
     /// The stand-in, by whatever version of the runtime's name the tool was linked with.
     fn mock(options: &[&str]) -> Option<StandIn> {

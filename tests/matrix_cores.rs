@@ -384,12 +384,12 @@ fn the_kernel_computes_every_problem() {
         assert_eq!(asked.len(), groups * LANES, "{name}");
         assert!(asked.iter().all(|asked| asked.mode == Mode::Up.bits()), "{name}: the mode is set");
         // Waves, and the turns of each: threads run one after another, each all of its turns.
-        let mut turns: BTreeMap<(usize, usize, usize), Vec<(usize, &Asked)>> = BTreeMap::new();
+        let mut turns: BTreeMap<[usize; 3], Vec<(usize, &Asked)>> = BTreeMap::new();
         let mut turn = 0;
         for (at, one) in asked.iter().enumerate() {
             let same = at > 0 && (asked[at - 1].block, asked[at - 1].thread) == (one.block, one.thread);
             turn = if same { turn + 1 } else { 0 };
-            turns.entry((one.block, one.thread / LANES, turn)).or_default().push((at, one));
+            turns.entry([one.block, one.thread / LANES, turn]).or_default().push((at, one));
         }
         assert_eq!(turns.len(), groups, "{name}");
         let length = 4 * program.fragments.d.registers();

@@ -305,7 +305,7 @@ mod tests {
         };
         for (spec, why) in [
             (spec(FP16, BF16), "different formats"),
-            (spec(E2M1, E2M1), "no such instruction"),
+            (spec(E4M3, E4M3), "no such instruction"),
             (Spec { m: 8, ..spec(FP16, FP16) }, "4, 16 or 32 rows"),
             (Spec { k: 3, ..spec(FP16, FP16) }, "K"),
             (Spec { kind: Kind::MfmaScale, ..spec(E4M3, E4M3) }, "scale"),

@@ -105,13 +105,14 @@ impl Known {
     }
 }
 
+/// A GPU, and its architecture if the catalogue has it.
+pub type InCatalog<'c, V> = (GpuOf<V>, Option<&'c Architecture>);
+
 /// The attached GPUs of a vendor, each with the catalogue's architecture.
 ///
 /// # Errors
 /// If there are none, with the reason.
-pub fn attached<'c, V: Vendor>(
-    catalog: &'c Catalog,
-) -> Result<Vec<(GpuOf<V>, Option<&'c Architecture>)>, FaultOf<V>> {
+pub fn attached<V: Vendor>(catalog: &Catalog) -> Result<Vec<InCatalog<'_, V>>, FaultOf<V>> {
     let gpus = V::gpus()?;
     Ok(gpus
         .into_iter()

@@ -116,17 +116,3 @@ fn complaint(log: &str) -> String {
     let first = lines().find(|line| line.contains("error:")).or_else(|| lines().next());
     first.map_or_else(|| "the compiler says nothing".to_string(), str::to_string)
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_first_error_of_a_log_is_what_it_says() {
-        let log =
-            "In file included from a:\nmfma.hip:1:2: warning: x\nmfma.hip:9:5: error: needs target feature";
-        assert_eq!(complaint(log), "mfma.hip:9:5: error: needs target feature");
-        assert_eq!(complaint("\n out of luck\n"), "out of luck");
-        assert_eq!(complaint(""), "the compiler says nothing");
-    }
-}
