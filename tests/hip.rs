@@ -70,18 +70,18 @@ fn where_there_is_no_gpu_that_is_said() {
 #[cfg(feature = "hip")]
 mod with_runtime {
     use super::*;
+    use mmaprobe_kernels::fault::Fault;
     use mmaprobe_kernels::hip::compiler::Compiler;
-    use mmaprobe_kernels::hip::driver::{self, Fault};
+    use mmaprobe_kernels::hip::driver;
     use mmaprobe_kernels::hip::{Mode, Program, machine};
-    use mmaprobe_kernels::stream::RuntimeFault;
     use stand_in::{StandIn, words};
 
     #[test]
     fn errors_of_the_runtime_are_translated() {
-        let of = |result| Fault::of("hipSomething", result);
+        let of = |result| driver::fault_of("hipSomething", result);
         assert_eq!(of(0), None);
-        assert_eq!(of(100), Some(Fault::NoGpu));
-        assert_eq!(of(2).map(|fault| fault.for_bytes(3 << 19)), Some(Fault::OutOfMemory(2)));
+        assert!(matches!(of(100), Some(Fault::NoGpu(text)) if text.contains("HIP runtime sees no GPU")));
+        assert_eq!(of(2), Some(Fault::OutOfMemory(0)));
         for result in [700, 719] {
             let fault = of(result).unwrap();
             assert!(matches!(fault, Fault::Launch(_)) && fault.is_final(), "{fault}");
@@ -187,7 +187,7 @@ mod with_runtime {
             ("mi210", 3, "no such GPU is attached; hip:0 is AMD Instinct MI250X / MI250"),
             ("gfx942", 3, "no such GPU is attached"),
             ("mi300x", 3, "--device sim:mi300x simulates it"),
-            ("hip:1", 3, "there is no GPU number 1: the HIP runtime sees 1"),
+            ("hip:1", 3, "there is no GPU number 1: the driver sees 1"),
             ("hip:x", 2, "after hip: the number of a GPU is expected"),
         ] {
             let output = mock.run("", &[], &["instructions", "--device", device]);
@@ -195,6 +195,22 @@ mod with_runtime {
             assert_eq!(output.status.code(), Some(code), "{device}: {text}");
             assert!(text.contains(says), "{device}: {text}");
         }
+    }
+
+    #[test]
+    fn the_script_for_recordings_knows_the_gpu() {
+        let Some(mock) = mock(&[]) else { return };
+        let script = concat!(env!("CARGO_MANIFEST_DIR"), "/kernels/record.sh");
+        let out = tempfile::tempdir().unwrap();
+        let environment = [
+            ("MMAPROBE", env!("CARGO_BIN_EXE_mmaprobe")),
+            ("DEVICE", "hip:0"),
+            ("OUT", out.path().to_str().unwrap()),
+        ];
+        let output = mock.run_program(script, "", &environment, &["devices"]);
+        assert!(output.status.success(), "{}", stderr(&output));
+        let text = stderr(&output);
+        assert!(text.contains("hip:0 is instinct-mi250x-mi250 (gfx90a)"), "{text}");
     }
 
     /// The major version of the runtime that this test is linked with.

@@ -99,7 +99,7 @@ pub type Spec = crate::instruction::Spec<Kind>;
 ///
 /// Its parameters are six addresses in global memory, of A, B, C, SA, SB and D, and the number of
 /// groups, 32 bits; a group is [`Spec::blocks`] problems. Each array holds its fragment of one group
-/// after another, [`Fragment::bytes`] each.
+/// after another, [`Fragment::bytes`](crate::fragment::Fragment::bytes) each.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Program {
     /// The kernel, as text.

@@ -6,6 +6,7 @@
 
 pub mod cpu;
 pub mod cuda;
+pub mod fault;
 pub mod fragment;
 pub mod hip;
 pub mod instruction;

@@ -4,11 +4,12 @@
 //! batch take turns on two of them. What a GPU is asked for on the way is a vendor's [`Runtime`].
 
 use std::ffi::c_void;
-use std::fmt::{Debug, Display};
+use std::fmt::Debug;
 use std::marker::PhantomData;
 use std::ptr;
 use std::time::{Duration, Instant};
 
+use crate::fault::Fault;
 use crate::fragment::{Fragment, Fragments};
 
 /// Slots that take turns.
@@ -29,20 +30,6 @@ pub trait Launch {
     fn groups_per_block(&self) -> u32;
 }
 
-/// What a vendor's runtime has against a request.
-pub trait RuntimeFault: Clone + Debug + Display {
-    /// A launch did not end in time.
-    fn timed_out(limit: Duration) -> Self;
-    /// The same fault, but for the lack of that many bytes where it is for the lack of memory.
-    fn for_bytes(self, bytes: usize) -> Self;
-    /// Whether nothing more can be run after it in this process.
-    fn is_final(&self) -> bool;
-    /// Whether it is the compiler's word that the GPU lacks an instruction, or that it is too old to know.
-    fn is_refusal(&self) -> bool;
-    /// How long a launch was given that did not end; `None` if it is another fault.
-    fn limit(&self) -> Option<Duration>;
-}
-
 /// A vendor's runtime, for one GPU: its memory, streams, events and launches, all asynchronous.
 ///
 /// Every function but [`open`](Runtime::open) and [`enter`](Runtime::enter) is called in a thread that
@@ -58,36 +45,34 @@ pub trait Runtime: Sized {
     type Stream: Copy + Debug;
     /// A mark in a stream.
     type Event: Copy + Debug;
-    /// What it has against a request.
-    type Fault: RuntimeFault;
 
     /// Opens the GPU of that number.
     ///
     /// # Errors
     /// If there is no driver or no such GPU, or it cannot be used.
-    fn open(ordinal: usize) -> Result<Self, Self::Fault>;
+    fn open(ordinal: usize) -> Result<Self, Fault>;
     /// The GPU.
     fn gpu(&self) -> &Self::Gpu;
     /// Its multiprocessors, or what corresponds to them.
     fn multiprocessors(&self) -> u32;
     /// Makes the GPU this thread's.
-    fn enter(&self) -> Result<(), Self::Fault>;
+    fn enter(&self) -> Result<(), Fault>;
     /// Leaves the GPU, once nothing of it is used any more.
     fn leave(&mut self);
     /// Has a program compiled.
-    fn load(&self, program: &Self::Program) -> Result<Self::Kernel, Self::Fault>;
+    fn load(&self, program: &Self::Program) -> Result<Self::Kernel, Fault>;
     /// Bytes of the GPU's memory that are free.
-    fn free_bytes() -> Result<usize, Self::Fault>;
+    fn free_bytes() -> Result<usize, Fault>;
 
     /// Pinned memory of the host.
-    fn allocate_host(bytes: usize) -> Result<*mut c_void, Self::Fault>;
+    fn allocate_host(bytes: usize) -> Result<*mut c_void, Fault>;
     /// Frees what [`allocate_host`](Runtime::allocate_host) gave.
     ///
     /// # Safety
     /// Once, and nothing is under way on it.
     unsafe fn free_host(memory: *mut c_void);
     /// Memory of the GPU, by its address.
-    fn allocate(bytes: usize) -> Result<u64, Self::Fault>;
+    fn allocate(bytes: usize) -> Result<u64, Fault>;
     /// Frees what [`allocate`](Runtime::allocate) gave.
     ///
     /// # Safety
@@ -95,14 +80,14 @@ pub trait Runtime: Sized {
     unsafe fn free(memory: u64);
 
     /// A stream that waits for no other.
-    fn stream() -> Result<Self::Stream, Self::Fault>;
+    fn stream() -> Result<Self::Stream, Fault>;
     /// Waits for a stream's work, and ends it.
     ///
     /// # Safety
     /// Once, and it is not used any more.
     unsafe fn end_stream(stream: Self::Stream);
     /// An event.
-    fn event() -> Result<Self::Event, Self::Fault>;
+    fn event() -> Result<Self::Event, Fault>;
     /// Ends an event.
     ///
     /// # Safety
@@ -112,33 +97,23 @@ pub trait Runtime: Sized {
     ///
     /// # Safety
     /// Neither has been ended.
-    unsafe fn record(event: Self::Event, stream: Self::Stream) -> Result<(), Self::Fault>;
+    unsafe fn record(event: Self::Event, stream: Self::Stream) -> Result<(), Fault>;
     /// Whether the work before the mark has ended.
     ///
     /// # Safety
     /// The event was recorded, and has not been ended.
-    unsafe fn is_over(event: Self::Event) -> Result<bool, Self::Fault>;
+    unsafe fn is_over(event: Self::Event) -> Result<bool, Fault>;
 
     /// Copies to the GPU.
     ///
     /// # Safety
     /// Both have so many bytes, and stay untouched until the stream has come to its end.
-    unsafe fn send(
-        to: u64,
-        from: *const c_void,
-        bytes: usize,
-        stream: Self::Stream,
-    ) -> Result<(), Self::Fault>;
+    unsafe fn send(to: u64, from: *const c_void, bytes: usize, stream: Self::Stream) -> Result<(), Fault>;
     /// Copies from the GPU.
     ///
     /// # Safety
     /// As for [`send`](Runtime::send).
-    unsafe fn fetch(
-        to: *mut c_void,
-        from: u64,
-        bytes: usize,
-        stream: Self::Stream,
-    ) -> Result<(), Self::Fault>;
+    unsafe fn fetch(to: *mut c_void, from: u64, bytes: usize, stream: Self::Stream) -> Result<(), Fault>;
     /// Launches so many blocks of a kernel's threads.
     ///
     /// # Safety
@@ -148,7 +123,7 @@ pub trait Runtime: Sized {
         blocks: u32,
         parameters: &mut [*mut c_void],
         stream: Self::Stream,
-    ) -> Result<(), Self::Fault>;
+    ) -> Result<(), Fault>;
 }
 
 /// A GPU in use: what is needed to keep it busy.
@@ -158,7 +133,7 @@ pub struct Session<R: Runtime> {
     slots: Vec<Slot<R>>,
     /// Set once the GPU accepts nothing more: nothing is freed then, because freeing could wait for
     /// ever.
-    broken: Option<R::Fault>,
+    broken: Option<Fault>,
 }
 
 // SAFETY: a runtime's handles may be used from any thread that has entered, which every method does
@@ -189,7 +164,7 @@ impl<R: Runtime> Buffer<R> {
     const NONE: Buffer<R> = Buffer { host: ptr::null_mut(), device: 0, size: 0, runtime: PhantomData };
 
     /// Makes it at least that large; what it holds is lost.
-    fn grow(&mut self, size: usize) -> Result<(), R::Fault> {
+    fn grow(&mut self, size: usize) -> Result<(), Fault> {
         if self.size >= size {
             return Ok(());
         }
@@ -229,19 +204,19 @@ impl<R: Runtime> Buffer<R> {
 }
 
 impl<R: Runtime> Slot<R> {
-    fn new() -> Result<Slot<R>, R::Fault> {
+    fn new() -> Result<Slot<R>, Fault> {
         let stream = R::stream()?;
         Ok(Slot { stream, finished: R::event()?, input: Buffer::NONE, output: Buffer::NONE, busy: None })
     }
 
     /// Waits until its work has ended, and says which that was.
-    fn wait(&mut self, timeout: Duration) -> Result<Option<(usize, usize)>, R::Fault> {
+    fn wait(&mut self, timeout: Duration) -> Result<Option<(usize, usize)>, Fault> {
         let Some(groups) = self.busy else { return Ok(None) };
         let started = Instant::now();
         // SAFETY: the event is this slot's, and was recorded when it became busy.
         while !unsafe { R::is_over(self.finished) }? {
             if started.elapsed() >= timeout {
-                return Err(R::Fault::timed_out(timeout));
+                return Err(Fault::TimedOut(timeout));
             }
             // Short launches are polled for, long ones slept through.
             match started.elapsed() < Duration::from_millis(1) {
@@ -317,7 +292,7 @@ impl<R: Runtime> Session<R> {
     ///
     /// # Errors
     /// If there is no driver or no such GPU, or it cannot be used.
-    pub fn open(ordinal: usize) -> Result<Session<R>, R::Fault> {
+    pub fn open(ordinal: usize) -> Result<Session<R>, Fault> {
         Ok(Session { runtime: R::open(ordinal)?, slots: Vec::new(), broken: None })
     }
 
@@ -327,7 +302,7 @@ impl<R: Runtime> Session<R> {
     }
 
     /// Makes the GPU this thread's, unless it is past use.
-    fn enter(&self) -> Result<(), R::Fault> {
+    fn enter(&self) -> Result<(), Fault> {
         match &self.broken {
             Some(fault) => Err(fault.clone()),
             None => self.runtime.enter(),
@@ -335,7 +310,7 @@ impl<R: Runtime> Session<R> {
     }
 
     /// Remembers a fault after which nothing can be run.
-    fn note<T>(&mut self, result: Result<T, R::Fault>) -> Result<T, R::Fault> {
+    fn note<T>(&mut self, result: Result<T, Fault>) -> Result<T, Fault> {
         if let Err(fault) = &result
             && fault.is_final()
         {
@@ -348,7 +323,7 @@ impl<R: Runtime> Session<R> {
     ///
     /// # Errors
     /// If the compiler refuses: it is too old, or the GPU lacks the instruction.
-    pub fn load(&mut self, program: &R::Program) -> Result<R::Kernel, R::Fault> {
+    pub fn load(&mut self, program: &R::Program) -> Result<R::Kernel, Fault> {
         self.enter()?;
         let result = self.runtime.load(program);
         self.note(result)
@@ -371,7 +346,7 @@ impl<R: Runtime> Session<R> {
         timeout: Duration,
         mut pack: impl FnMut(usize, usize, [&mut [u8]; 5]),
         mut unpack: impl FnMut(usize, usize, &[u8]),
-    ) -> Result<(), R::Fault> {
+    ) -> Result<(), Fault> {
         self.enter()?;
         while self.slots.len() < SLOTS {
             self.slots.push(Slot::new()?);
@@ -406,7 +381,7 @@ impl<R: Runtime> Session<R> {
             }
             Ok(())
         })(&mut self.slots);
-        if result.as_ref().is_err_and(|fault: &R::Fault| !fault.is_final()) {
+        if result.as_ref().is_err_and(|fault: &Fault| !fault.is_final()) {
             // What is still under way belongs to a batch that nobody waits for any more.
             self.slots.clear();
         }
@@ -433,7 +408,7 @@ fn collect<R: Runtime>(
     program: &R::Program,
     timeout: Duration,
     unpack: &mut impl FnMut(usize, usize, &[u8]),
-) -> Result<(), R::Fault> {
+) -> Result<(), Fault> {
     if let Some((first, count)) = slot.wait(timeout)? {
         let length = Part::of(program, count).output;
         // SAFETY: the slot's work has ended.
@@ -450,7 +425,7 @@ fn launch<R: Runtime>(
     blocks: u32,
     groups: u32,
     more: &[u32],
-) -> Result<(), R::Fault> {
+) -> Result<(), Fault> {
     let mut addresses: Vec<u64> =
         part.offsets.iter().map(|&offset| slot.input.device + offset as u64).collect();
     addresses.push(slot.output.device);

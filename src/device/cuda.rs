@@ -1,7 +1,8 @@
 //! `cuda[:N]`: an attached NVIDIA GPU, asked through its driver.
 
-use mmaprobe_kernels::cuda::driver::{self, Driver, Fault, Gpu};
+use mmaprobe_kernels::cuda::driver::{self, Driver, Gpu};
 use mmaprobe_kernels::cuda::{Kind, Program};
+use mmaprobe_kernels::fault::Fault;
 use mmaprobe_kernels::instruction::Unsupported;
 
 use super::gpu::{Attached, Known, Mode, Vendor};

@@ -9,9 +9,10 @@ use std::sync::{Mutex, MutexGuard};
 use std::thread;
 use std::time::Duration;
 
+use mmaprobe_kernels::fault::Fault as RuntimeFault;
 use mmaprobe_kernels::fragment::Fragment;
 use mmaprobe_kernels::instruction::Unsupported;
-use mmaprobe_kernels::stream::{Launch, Runtime, RuntimeFault, Session};
+use mmaprobe_kernels::stream::{Launch, Runtime, Session};
 
 use super::{Batch, Device, DeviceError, Fault, Identity, Instruction, Provenance};
 use crate::catalog::{Architecture, Catalog, Family};
@@ -33,7 +34,7 @@ pub trait Vendor {
     ///
     /// # Errors
     /// If there are none, with the reason.
-    fn gpus() -> Result<Vec<GpuOf<Self>>, FaultOf<Self>>;
+    fn gpus() -> Result<Vec<GpuOf<Self>>, RuntimeFault>;
     /// What is said of a GPU everywhere.
     fn known(gpu: &GpuOf<Self>) -> Known;
     /// Whether a target of the catalogue is that of a GPU.
@@ -52,8 +53,6 @@ pub trait Vendor {
 
 /// A GPU, as a vendor's runtime describes it.
 pub type GpuOf<V> = <<V as Vendor>::Runtime as Runtime>::Gpu;
-/// What a vendor's runtime has against a request.
-pub type FaultOf<V> = <<V as Vendor>::Runtime as Runtime>::Fault;
 /// A vendor's kernel.
 pub type ProgramOf<V> = <<V as Vendor>::Runtime as Runtime>::Program;
 /// A loaded kernel.
@@ -112,7 +111,7 @@ pub type InCatalog<'c, V> = (GpuOf<V>, Option<&'c Architecture>);
 ///
 /// # Errors
 /// If there are none, with the reason.
-pub fn attached<V: Vendor>(catalog: &Catalog) -> Result<Vec<InCatalog<'_, V>>, FaultOf<V>> {
+pub fn attached<V: Vendor>(catalog: &Catalog) -> Result<Vec<InCatalog<'_, V>>, RuntimeFault> {
     let gpus = V::gpus()?;
     Ok(gpus
         .into_iter()
@@ -395,15 +394,15 @@ fn load<V: Vendor>(
 }
 
 /// A fault before anything has run.
-fn start(fault: &impl RuntimeFault) -> Fault {
+fn start(fault: &RuntimeFault) -> Fault {
     Fault::Start(fault.to_string())
 }
 
 /// A fault while an instruction ran.
-fn running(instruction: &str, fault: &impl RuntimeFault) -> Fault {
+fn running(instruction: &str, fault: &RuntimeFault) -> Fault {
     let during = format!("running {instruction}");
-    match fault.limit() {
-        Some(limit) => Fault::TimedOut { during, limit },
-        None => Fault::Reported { during, message: fault.to_string() },
+    match fault {
+        RuntimeFault::TimedOut(limit) => Fault::TimedOut { during, limit: *limit },
+        fault => Fault::Reported { during, message: fault.to_string() },
     }
 }

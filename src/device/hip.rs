@@ -21,7 +21,8 @@ pub use with_runtime::{Amd, Hip};
 
 #[cfg(feature = "hip")]
 mod with_runtime {
-    use mmaprobe_kernels::hip::driver::{self, Driver, Fault, Gpu};
+    use mmaprobe_kernels::fault::Fault;
+    use mmaprobe_kernels::hip::driver::{self, Driver, Gpu};
     use mmaprobe_kernels::hip::{Mode as ModeRegister, Program};
     use mmaprobe_kernels::instruction::Unsupported;
 

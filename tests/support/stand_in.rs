@@ -35,7 +35,18 @@ impl StandIn {
 
     /// Runs the tool with the stand-in in some mode.
     pub fn run(&self, mode: &str, environment: &[(&str, &str)], arguments: &[&str]) -> Output {
-        Command::new(env!("CARGO_BIN_EXE_mmaprobe"))
+        self.run_program(env!("CARGO_BIN_EXE_mmaprobe"), mode, environment, arguments)
+    }
+
+    /// Runs a program that runs the tool.
+    pub fn run_program(
+        &self,
+        program: &str,
+        mode: &str,
+        environment: &[(&str, &str)],
+        arguments: &[&str],
+    ) -> Output {
+        Command::new(program)
             .args(arguments)
             .env("LD_LIBRARY_PATH", self.folder.path())
             .env(self.mode, mode)

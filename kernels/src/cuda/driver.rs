@@ -5,129 +5,54 @@
 
 use std::ffi::{CString, c_int, c_void};
 use std::ptr;
-use std::time::Duration;
 
 use cudarc::driver::sys::{self, CUdevice_attribute, CUjit_option, CUresult};
 
 use super::{ENTRY, Program, THREADS};
-use crate::stream::{Runtime, RuntimeFault};
+use crate::fault::Fault;
+use crate::stream::Runtime;
 
-/// What the driver, or the lack of one, has against a request.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Fault {
-    /// Its library is not there.
-    #[error(
-        "there is no NVIDIA driver: libcuda.so cannot be loaded. Install the driver of the GPU (CUDA is \
-         not needed), or run where there is one"
-    )]
-    NoDriver,
-    /// The driver sees no GPU.
-    #[error("NVIDIA's driver sees no GPU{0}. Is one attached, and visible (CUDA_VISIBLE_DEVICES)?")]
-    NoGpu(String),
-    /// There are fewer GPUs.
-    #[error("there is no GPU number {ordinal}: the driver sees {count}, counted from 0")]
-    NoSuchGpu {
-        /// The number asked for.
-        ordinal: usize,
-        /// How many there are.
-        count: usize,
-    },
-    /// The driver is older than the PTX version of the kernel.
-    #[error("the driver is too old for {needs}: it supports CUDA {has}. Update NVIDIA's driver")]
-    OldDriver {
-        /// The PTX version in words.
-        needs: String,
-        /// The CUDA version of the driver.
-        has: String,
-    },
-    /// The GPU's architecture does not have the instruction.
-    #[error("the driver's compiler refuses the kernel for this GPU: {0}")]
-    Refused(String),
-    /// GPU or pinned host memory is exhausted.
-    #[error(
-        "out of memory for {0} MiB, on the GPU or pinned on the host. Another program may hold it: \
-         nvidia-smi shows which"
-    )]
-    OutOfMemory(usize),
-    /// A launch faulted; the GPU accepts nothing more from this process.
-    #[error(
-        "the launch faulted ({0}). That is a bug in the kernel or broken hardware, not a property of the \
-         instruction; what was answered before it stands. Start again, and see the kernel's log (dmesg)"
-    )]
-    Launch(String),
-    /// A launch did not end.
-    #[error("the launch did not end within {} s", .0.as_secs_f64())]
-    TimedOut(Duration),
-    /// Anything else.
-    #[error("{call} failed: {code}")]
-    Other {
-        /// The driver's function.
-        call: &'static str,
-        /// Its error code.
-        code: String,
-    },
+/// What is said where the driver is not there.
+const NO_DRIVER: &str = "there is no NVIDIA driver: libcuda.so cannot be loaded. Install the driver of the GPU \
+                         (CUDA is not needed), or run where there is one";
+
+/// What is said where the driver sees no GPU, and why if it says.
+fn no_gpu(why: &str) -> Fault {
+    Fault::NoGpu(format!(
+        "NVIDIA's driver sees no GPU{why}. Is one attached, and visible (CUDA_VISIBLE_DEVICES)?"
+    ))
 }
 
-impl Fault {
-    /// What a result of a driver's function means; `None` for success.
-    pub fn of(call: &'static str, result: CUresult) -> Option<Fault> {
-        let code = format!("{result:?}");
-        Some(match result {
-            CUresult::CUDA_SUCCESS => return None,
-            CUresult::CUDA_ERROR_NO_DEVICE => Fault::NoGpu(String::new()),
-            CUresult::CUDA_ERROR_STUB_LIBRARY
-            | CUresult::CUDA_ERROR_SYSTEM_DRIVER_MISMATCH
-            | CUresult::CUDA_ERROR_SYSTEM_NOT_READY
-            | CUresult::CUDA_ERROR_DEVICE_UNAVAILABLE
-            | CUresult::CUDA_ERROR_COMPAT_NOT_SUPPORTED_ON_DEVICE => Fault::NoGpu(format!(" ({code})")),
-            CUresult::CUDA_ERROR_OUT_OF_MEMORY => Fault::OutOfMemory(0),
-            CUresult::CUDA_ERROR_ILLEGAL_ADDRESS
-            | CUresult::CUDA_ERROR_LAUNCH_TIMEOUT
-            | CUresult::CUDA_ERROR_LAUNCH_FAILED
-            | CUresult::CUDA_ERROR_HARDWARE_STACK_ERROR
-            | CUresult::CUDA_ERROR_ILLEGAL_INSTRUCTION
-            | CUresult::CUDA_ERROR_MISALIGNED_ADDRESS
-            | CUresult::CUDA_ERROR_INVALID_ADDRESS_SPACE
-            | CUresult::CUDA_ERROR_INVALID_PC
-            | CUresult::CUDA_ERROR_ECC_UNCORRECTABLE
-            | CUresult::CUDA_ERROR_NVLINK_UNCORRECTABLE
-            | CUresult::CUDA_ERROR_ASSERT => Fault::Launch(code),
-            _ => Fault::Other { call, code },
-        })
-    }
-}
-
-impl RuntimeFault for Fault {
-    fn timed_out(limit: Duration) -> Fault {
-        Fault::TimedOut(limit)
-    }
-
-    fn for_bytes(self, bytes: usize) -> Fault {
-        match self {
-            Fault::OutOfMemory(_) => Fault::OutOfMemory(bytes.div_ceil(1 << 20)),
-            other => other,
-        }
-    }
-
-    fn is_final(&self) -> bool {
-        matches!(self, Fault::Launch(_) | Fault::TimedOut(_))
-    }
-
-    fn is_refusal(&self) -> bool {
-        matches!(self, Fault::Refused(_) | Fault::OldDriver { .. })
-    }
-
-    fn limit(&self) -> Option<Duration> {
-        match self {
-            Fault::TimedOut(limit) => Some(*limit),
-            _ => None,
-        }
-    }
+/// What a result of a driver's function means; `None` for success.
+pub fn fault_of(call: &'static str, result: CUresult) -> Option<Fault> {
+    let code = format!("{result:?}");
+    Some(match result {
+        CUresult::CUDA_SUCCESS => return None,
+        CUresult::CUDA_ERROR_NO_DEVICE => no_gpu(""),
+        CUresult::CUDA_ERROR_STUB_LIBRARY
+        | CUresult::CUDA_ERROR_SYSTEM_DRIVER_MISMATCH
+        | CUresult::CUDA_ERROR_SYSTEM_NOT_READY
+        | CUresult::CUDA_ERROR_DEVICE_UNAVAILABLE
+        | CUresult::CUDA_ERROR_COMPAT_NOT_SUPPORTED_ON_DEVICE => no_gpu(&format!(" ({code})")),
+        CUresult::CUDA_ERROR_OUT_OF_MEMORY => Fault::OutOfMemory(0),
+        CUresult::CUDA_ERROR_ILLEGAL_ADDRESS
+        | CUresult::CUDA_ERROR_LAUNCH_TIMEOUT
+        | CUresult::CUDA_ERROR_LAUNCH_FAILED
+        | CUresult::CUDA_ERROR_HARDWARE_STACK_ERROR
+        | CUresult::CUDA_ERROR_ILLEGAL_INSTRUCTION
+        | CUresult::CUDA_ERROR_MISALIGNED_ADDRESS
+        | CUresult::CUDA_ERROR_INVALID_ADDRESS_SPACE
+        | CUresult::CUDA_ERROR_INVALID_PC
+        | CUresult::CUDA_ERROR_ECC_UNCORRECTABLE
+        | CUresult::CUDA_ERROR_NVLINK_UNCORRECTABLE
+        | CUresult::CUDA_ERROR_ASSERT => Fault::Launch(code),
+        _ => Fault::Other { call, code },
+    })
 }
 
 /// Turns a result of a driver's function into a fault.
 fn check(call: &'static str, result: CUresult) -> Result<(), Fault> {
-    Fault::of(call, result).map_or(Ok(()), Err)
+    fault_of(call, result).map_or(Ok(()), Err)
 }
 
 /// A GPU that the driver sees.
@@ -175,7 +100,7 @@ pub fn release() -> Option<String> {
 fn initialise() -> Result<(), Fault> {
     // SAFETY: loading a library runs its initialisers; NVIDIA's is made for that.
     if !unsafe { sys::is_culib_present() } {
-        return Err(Fault::NoDriver);
+        return Err(Fault::Missing(NO_DRIVER));
     }
     // SAFETY: cuInit comes before everything else and may be called again.
     check("cuInit", unsafe { sys::cuInit(0) })
@@ -194,7 +119,7 @@ pub fn gpus() -> Result<Vec<Gpu>, Fault> {
         check("cuDriverGetVersion", sys::cuDriverGetVersion(&raw mut cuda))?;
     }
     if count == 0 {
-        return Err(Fault::NoGpu(String::new()));
+        return Err(no_gpu(""));
     }
     (0..count)
         .map(|ordinal| {
@@ -269,7 +194,6 @@ impl Runtime for Driver {
     type Kernel = Kernel;
     type Stream = sys::CUstream;
     type Event = sys::CUevent;
-    type Fault = Fault;
 
     fn open(ordinal: usize) -> Result<Driver, Fault> {
         let gpus = gpus()?;
@@ -435,7 +359,7 @@ fn compiled(result: CUresult, log: &str, program: &Program, gpu: &Gpu) -> Result
     match result {
         CUresult::CUDA_ERROR_UNSUPPORTED_PTX_VERSION => {
             let version = program.ptx.lines().next().unwrap_or_default().replace(".version", "PTX");
-            Err(Fault::OldDriver { needs: version, has: gpu.cuda_version() })
+            Err(Fault::OldDriver { needs: version, has: format!("CUDA {}", gpu.cuda_version()) })
         }
         CUresult::CUDA_ERROR_INVALID_PTX
         | CUresult::CUDA_ERROR_INVALID_IMAGE
@@ -456,6 +380,7 @@ mod tests {
     use super::*;
     use crate::cuda::{Kind, Spec};
     use mmaprobe_model::format::{FP16, FP32};
+    use std::time::Duration;
 
     fn program() -> Program {
         let spec = Spec {
@@ -487,9 +412,9 @@ mod tests {
     #[test]
     fn errors_of_the_driver_are_translated() {
         use CUresult as R;
-        let of = |result| Fault::of("cuSomething", result);
+        let of = |result| fault_of("cuSomething", result);
         assert_eq!(of(R::CUDA_SUCCESS), None);
-        assert_eq!(of(R::CUDA_ERROR_NO_DEVICE), Some(Fault::NoGpu(String::new())));
+        assert_eq!(of(R::CUDA_ERROR_NO_DEVICE), Some(no_gpu("")));
         assert!(
             matches!(of(R::CUDA_ERROR_SYSTEM_DRIVER_MISMATCH), Some(Fault::NoGpu(why)) if why.contains("MISMATCH"))
         );
@@ -511,7 +436,7 @@ mod tests {
         let of = |result, log| compiled(result, log, &program(), &gpu());
         assert_eq!(of(CUresult::CUDA_SUCCESS, ""), Ok(()));
         let old = of(CUresult::CUDA_ERROR_UNSUPPORTED_PTX_VERSION, "").unwrap_err();
-        assert_eq!(old, Fault::OldDriver { needs: "PTX 7.0".to_string(), has: "12.4".to_string() });
+        assert_eq!(old, Fault::OldDriver { needs: "PTX 7.0".to_string(), has: "CUDA 12.4".to_string() });
         let log =
             "\nptxas application ptx input, line 9; error   : Feature 'wgmma' not supported on sm_80\n…";
         let refused = of(CUresult::CUDA_ERROR_INVALID_PTX, log).unwrap_err();
@@ -526,9 +451,9 @@ mod tests {
     #[test]
     fn without_a_driver_that_is_said() {
         match gpus() {
-            Err(fault @ Fault::NoDriver) => {
+            Err(fault @ Fault::Missing(_)) => {
                 assert!(fault.to_string().contains("there is no NVIDIA driver"));
-                assert_eq!(Session::open(0).unwrap_err(), Fault::NoDriver);
+                assert_eq!(Session::open(0).unwrap_err(), fault);
             }
             other => eprintln!("NOT RUN: there is a driver here: {other:?}"),
         }

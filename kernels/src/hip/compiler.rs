@@ -8,7 +8,7 @@ use std::ptr;
 
 use libloading::os::unix::Library;
 
-use super::driver::Fault;
+use crate::fault::Fault;
 
 /// A program of hiprtc.
 type Handle = *mut c_void;
@@ -16,6 +16,10 @@ type Handle = *mut c_void;
 const SUCCESS: c_int = 0;
 /// The text does not compile: its log says why.
 const COMPILATION: c_int = 6;
+
+/// What is said where there is none.
+const NO_COMPILER: &str =
+    "there is no hiprtc: libhiprtc.so cannot be loaded. Install ROCm's run-time compiler";
 
 /// hiprtc, loaded.
 #[derive(Debug)]
@@ -99,7 +103,7 @@ impl Compiler {
     fn function<T: Copy>(&self, name: &CStr) -> Result<T, Fault> {
         // SAFETY: callers ask for functions of hiprtc's interface by their types in its header.
         let symbol = unsafe { self.library.get::<T>(name.to_bytes_with_nul()) };
-        symbol.map(|symbol| *symbol).map_err(|_| Fault::NoCompiler)
+        symbol.map(|symbol| *symbol).map_err(|_| Fault::Missing(NO_COMPILER))
     }
 }
 

@@ -8,7 +8,6 @@
 
 use std::ffi::{CStr, CString, c_char, c_int, c_uint, c_void};
 use std::ptr;
-use std::time::Duration;
 
 use hip_runtime_sys as sys;
 use libloading::os::unix::Library;
@@ -16,111 +15,41 @@ use sys::hipError_t;
 
 use super::compiler::Compiler;
 use super::{ENTRY, Program, THREADS};
-use crate::stream::{Runtime, RuntimeFault};
+use crate::fault::Fault;
+use crate::stream::Runtime;
 
-/// What the runtime, or the lack of a GPU, has against a request.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Fault {
-    /// The runtime sees no GPU.
-    #[error(
-        "AMD's HIP runtime sees no GPU. Is one attached, is the amdgpu driver loaded, may you use \
-         /dev/kfd (group render), and is it visible (ROCR_VISIBLE_DEVICES, HIP_VISIBLE_DEVICES)?"
-    )]
-    NoGpu,
-    /// There are fewer GPUs.
-    #[error("there is no GPU number {ordinal}: the HIP runtime sees {count}, counted from 0")]
-    NoSuchGpu {
-        /// The number asked for.
-        ordinal: usize,
-        /// How many there are.
-        count: usize,
-    },
-    /// ROCm's run-time compiler is not there.
-    #[error("there is no hiprtc: libhiprtc.so cannot be loaded. Install ROCm's run-time compiler")]
-    NoCompiler,
-    /// The compiler refuses the kernel.
-    #[error("ROCm's compiler refuses the kernel for this GPU: {0}")]
-    Refused(String),
-    /// GPU or pinned host memory is exhausted.
-    #[error(
-        "out of memory for {0} MiB, on the GPU or pinned on the host. Another program may hold it: \
-         rocm-smi shows which"
-    )]
-    OutOfMemory(usize),
-    /// A launch faulted; the GPU accepts nothing more from this process.
-    #[error(
-        "the launch faulted ({0}). That is a bug in the kernel or broken hardware, not a property of the \
-         instruction; what was answered before it stands. Start again, and see the kernel's log (dmesg)"
-    )]
-    Launch(String),
-    /// A launch did not end.
-    #[error("the launch did not end within {} s", .0.as_secs_f64())]
-    TimedOut(Duration),
-    /// Anything else.
-    #[error("{call} failed: {code}")]
-    Other {
-        /// The runtime's function.
-        call: &'static str,
-        /// Its error code.
-        code: String,
-    },
+/// What is said where the runtime sees no GPU.
+fn no_gpu() -> Fault {
+    let text = "AMD's HIP runtime sees no GPU. Is one attached, is the amdgpu driver loaded, may you use \
+                /dev/kfd (group render), and is it visible (ROCR_VISIBLE_DEVICES, HIP_VISIBLE_DEVICES)?";
+    Fault::NoGpu(text.to_string())
 }
 
-impl Fault {
-    /// What a result of the runtime's function means; `None` for success.
-    pub fn of(call: &'static str, result: u32) -> Option<Fault> {
-        use hipError_t as E;
-        let is = |error: E| result == error as u32;
-        let any = |errors: &[E]| errors.iter().any(|&error| is(error));
-        if is(E::hipSuccess) {
-            return None;
-        }
-        Some(if any(&[E::hipErrorNoDevice, E::hipErrorInsufficientDriver]) {
-            Fault::NoGpu
-        } else if is(E::hipErrorOutOfMemory) {
-            Fault::OutOfMemory(0)
-        } else if any(&[E::hipErrorNoBinaryForGpu, E::hipErrorInvalidKernelFile]) {
-            Fault::Refused(error_name(result))
-        } else if any(&[
-            E::hipErrorIllegalAddress,
-            E::hipErrorLaunchTimeOut,
-            E::hipErrorLaunchFailure,
-            E::hipErrorAssert,
-            E::hipErrorECCNotCorrectable,
-        ]) {
-            Fault::Launch(error_name(result))
-        } else {
-            Fault::Other { call, code: error_name(result) }
-        })
+/// What a result of the runtime's function means; `None` for success.
+pub fn fault_of(call: &'static str, result: u32) -> Option<Fault> {
+    use hipError_t as E;
+    let is = |error: E| result == error as u32;
+    let any = |errors: &[E]| errors.iter().any(|&error| is(error));
+    if is(E::hipSuccess) {
+        return None;
     }
-}
-
-impl RuntimeFault for Fault {
-    fn timed_out(limit: Duration) -> Fault {
-        Fault::TimedOut(limit)
-    }
-
-    fn for_bytes(self, bytes: usize) -> Fault {
-        match self {
-            Fault::OutOfMemory(_) => Fault::OutOfMemory(bytes.div_ceil(1 << 20)),
-            other => other,
-        }
-    }
-
-    fn is_final(&self) -> bool {
-        matches!(self, Fault::Launch(_) | Fault::TimedOut(_))
-    }
-
-    fn is_refusal(&self) -> bool {
-        matches!(self, Fault::Refused(_))
-    }
-
-    fn limit(&self) -> Option<Duration> {
-        match self {
-            Fault::TimedOut(limit) => Some(*limit),
-            _ => None,
-        }
-    }
+    Some(if any(&[E::hipErrorNoDevice, E::hipErrorInsufficientDriver]) {
+        no_gpu()
+    } else if is(E::hipErrorOutOfMemory) {
+        Fault::OutOfMemory(0)
+    } else if any(&[E::hipErrorNoBinaryForGpu, E::hipErrorInvalidKernelFile]) {
+        Fault::Refused(error_name(result))
+    } else if any(&[
+        E::hipErrorIllegalAddress,
+        E::hipErrorLaunchTimeOut,
+        E::hipErrorLaunchFailure,
+        E::hipErrorAssert,
+        E::hipErrorECCNotCorrectable,
+    ]) {
+        Fault::Launch(error_name(result))
+    } else {
+        Fault::Other { call, code: error_name(result) }
+    })
 }
 
 /// The runtime's name of a result.
@@ -170,7 +99,7 @@ macro_rules! any {
 macro_rules! call {
     ($function:ident, $($argument:expr),*) => {{
         let function = sys::$function as unsafe extern "C" fn($(any!($argument)),*) -> hipError_t;
-        Fault::of(stringify!($function), function.raw()($($argument),*)).map_or(Ok(()), Err)
+        fault_of(stringify!($function), function.raw()($($argument),*)).map_or(Ok(()), Err)
     }};
 }
 
@@ -237,7 +166,7 @@ pub fn gpus() -> Result<Vec<Gpu>, Fault> {
     unsafe { call!(hipGetDeviceCount, &raw mut count)? };
     let runtime = runtime()?;
     if count == 0 {
-        return Err(Fault::NoGpu);
+        return Err(no_gpu());
     }
     (0..count)
         .map(|ordinal: c_int| {
@@ -291,7 +220,7 @@ fn architecture(ordinal: c_int) -> Result<String, Fault> {
             let mut properties = Properties([0; 8192]);
             // SAFETY: the buffer is larger than what is written.
             let result = unsafe { function(&raw mut properties, ordinal) };
-            Fault::of("hipGetDeviceProperties", result).map_or(Ok(()), Err)?;
+            fault_of("hipGetDeviceProperties", result).map_or(Ok(()), Err)?;
             return Ok(text(&properties.0[offset..offset + 256]));
         }
     }
@@ -327,7 +256,6 @@ impl Runtime for Driver {
     type Kernel = Kernel;
     type Stream = sys::hipStream_t;
     type Event = sys::hipEvent_t;
-    type Fault = Fault;
 
     fn open(ordinal: usize) -> Result<Driver, Fault> {
         let gpus = gpus()?;
@@ -436,7 +364,7 @@ impl Runtime for Driver {
         // SAFETY: see the trait.
         match unsafe { query.raw()(event) } {
             result if result == hipError_t::hipErrorNotReady as u32 => Ok(false),
-            result => Fault::of("hipEventQuery", result).map_or(Ok(true), Err),
+            result => fault_of("hipEventQuery", result).map_or(Ok(true), Err),
         }
     }
 
