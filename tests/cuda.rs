@@ -82,7 +82,7 @@ fn gpus_have_names() {
         ("a30", 3, "no such GPU is attached; cuda:0 is NVIDIA A100-SXM4-40GB"),
         ("sm_86", 3, "no such GPU is attached"),
         ("h100", 3, "--device sim:h100 simulates it"),
-        ("mi300x", 3, "asks no AMD GPU"),
+        ("mi300x", 3, "--device sim:mi300x simulates it"),
         ("cuda:1", 3, "there is no GPU number 1: the driver sees 1"),
         ("cuda:x", 2, "the number of a GPU is expected"),
     ] {

@@ -24,15 +24,19 @@ fn every_layout_is_printed() {
         for (index, family) in architecture.families.iter().enumerate() {
             let (m, n) = family.smallest();
             let name = family.name(m, n);
-            // One operand of each is enough here; all of them are held against AMD's formulas elsewhere.
-            let operand = ["A", "B", "C", "D"][index % 4];
-            let arguments = ["layout", "--instruction", &name, "--matrix", operand, "--arch"];
-            let output = run(&[&arguments[..], &[architecture.name.as_str()]].concat());
-            assert!(output.status.success(), "{name}: {}", stderr(&output));
-            let text = stdout(&output);
-            let legend = stand_in::words(&output);
-            assert!(legend.contains(&name) && legend.contains("CBSZ, ABID and BLGP at 0"), "{text}");
-            assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+            // Of the many of CDNA4 one operand each is enough; all are held against AMD's formulas elsewhere.
+            let operands = ["A", "B", "C", "D"];
+            let operands = if architecture.name == "cdna4" { &operands[index % 4..][..1] } else { &operands };
+            for operand in operands {
+                let arguments = ["layout", "--instruction", &name, "--matrix", operand, "--arch"];
+                let output = run(&[&arguments[..], &[architecture.name.as_str()]].concat());
+                assert!(output.status.success(), "{name}: {}", stderr(&output));
+                let text = stdout(&output);
+                let legend = stand_in::words(&output);
+                assert!(legend.contains(&name) && legend.contains("CBSZ, ABID and BLGP at 0"), "{text}");
+                assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+                assert!(text.contains(&format!("\n{operand}[0] ")), "{text}");
+            }
         }
     }
     let scales =
