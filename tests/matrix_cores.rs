@@ -3,6 +3,8 @@
 
 #[path = "support/matrix_cores.rs"]
 mod matrix_cores;
+#[path = "../kernels/tests/support/numbers.rs"]
+mod numbers;
 
 use std::collections::{BTreeMap, HashSet};
 use std::io::Write;
@@ -13,9 +15,10 @@ use matrix_cores::{Operand, Shape, element};
 use mmaprobe::catalog::Catalog;
 use mmaprobe::device::hip::is_ours;
 use mmaprobe::model::Format;
-use mmaprobe::model::format::{Decoded, E4M3, E5M2, FP64};
+use mmaprobe::model::format::{E4M3, E5M2, FP64};
 use mmaprobe_kernels::fragment::{Fragment, Matrix, Place};
 use mmaprobe_kernels::hip::{Kind, LANES, Mode, Program, Spec, THREADS};
+use numbers::{decode, encode};
 
 /// Every instruction of AMD's in the catalogue, with its architecture.
 fn all() -> Vec<(String, Spec)> {
@@ -138,33 +141,6 @@ fn unpacking_what_was_packed_gives_the_problems_back() {
                 fragment.unpack(&groups, &mut again);
                 assert_eq!(elements, again, "{matrix:?} of {name}, {problems} problems");
             }
-        }
-    }
-}
-
-/// The value of a small integer's or power of two's bits.
-fn decode(format: &Format, bits: u64) -> f64 {
-    match format.decode(bits) {
-        Decoded::Finite { negative, significand, exponent } => {
-            let value = significand as f64 * f64::powi(2.0, exponent - format.fraction_bits as i32);
-            if negative { -value } else { value }
-        }
-        other => panic!("{other:?} of {bits:#x} in {format}"),
-    }
-}
-
-/// The bits of some numbers: small ones that every format has.
-fn encode(format: &Format, value: f64) -> u64 {
-    match format.name {
-        "fp64" => value.to_bits(),
-        "fp32" | "tf32" => (value as f32).to_bits().into(),
-        "bf16" => ((value as f32).to_bits() >> 16).into(),
-        _ => {
-            let is_it = |bits: &u64| match format.decode(*bits) {
-                Decoded::Finite { .. } => decode(format, *bits) == value,
-                _ => false,
-            };
-            (0..1u64 << format.bits()).find(is_it).unwrap_or_else(|| panic!("{value} in {format}"))
         }
     }
 }
@@ -325,11 +301,9 @@ fn problems(spec: &Spec, program: &Program, count: usize) -> ([Vec<u8>; 6], Vec<
         let one: Vec<f64> = (0..count * fragment.outer * fragment.inner)
             .map(|_| choices[numbers.next() % choices.len()])
             .collect();
-        let bits: BTreeMap<i64, u64> =
-            choices.iter().map(|&choice| (choice as i64, encode(&format, choice))).collect();
         let elements: Vec<u8> = one
             .iter()
-            .flat_map(|&value| bits[&(value as i64)].to_le_bytes()[..format.bytes].to_vec())
+            .flat_map(|&value| encode(&format, value).to_le_bytes()[..format.bytes].to_vec())
             .collect();
         array.resize(count.div_ceil(spec.blocks) * fragment.bytes(), 0);
         fragment.pack(&elements, array);

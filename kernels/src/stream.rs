@@ -32,8 +32,8 @@ pub trait Launch {
 
 /// A vendor's runtime, for one GPU: its memory, streams, events and launches, all asynchronous.
 ///
-/// Every function but [`open`](Runtime::open) and [`enter`](Runtime::enter) is called in a thread that
-/// has entered.
+/// But for [`gpus`](Runtime::gpus), [`open`](Runtime::open) and [`enter`](Runtime::enter), every function
+/// is called in a thread that has entered.
 pub trait Runtime: Sized {
     /// A GPU in words.
     type Gpu: Clone;
@@ -46,11 +46,16 @@ pub trait Runtime: Sized {
     /// A mark in a stream.
     type Event: Copy + Debug;
 
-    /// Opens the GPU of that number.
+    /// The GPUs that it sees.
     ///
     /// # Errors
-    /// If there is no driver or no such GPU, or it cannot be used.
-    fn open(ordinal: usize) -> Result<Self, Fault>;
+    /// If there is no driver, or it sees none.
+    fn gpus() -> Result<Vec<Self::Gpu>, Fault>;
+    /// Opens one of them.
+    ///
+    /// # Errors
+    /// If it cannot be used.
+    fn open(gpu: Self::Gpu) -> Result<Self, Fault>;
     /// The GPU.
     fn gpu(&self) -> &Self::Gpu;
     /// Its multiprocessors, or what corresponds to them.
@@ -293,7 +298,10 @@ impl<R: Runtime> Session<R> {
     /// # Errors
     /// If there is no driver or no such GPU, or it cannot be used.
     pub fn open(ordinal: usize) -> Result<Session<R>, Fault> {
-        Ok(Session { runtime: R::open(ordinal)?, slots: Vec::new(), broken: None })
+        let gpus = R::gpus()?;
+        let count = gpus.len();
+        let gpu = gpus.into_iter().nth(ordinal).ok_or(Fault::NoSuchGpu { ordinal, count })?;
+        Ok(Session { runtime: R::open(gpu)?, slots: Vec::new(), broken: None })
     }
 
     /// The GPU.

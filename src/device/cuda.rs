@@ -2,7 +2,6 @@
 
 use mmaprobe_kernels::cuda::driver::{self, Driver, Gpu};
 use mmaprobe_kernels::cuda::{Kind, Program};
-use mmaprobe_kernels::fault::Fault;
 use mmaprobe_kernels::instruction::Unsupported;
 
 use super::gpu::{Attached, Known, Mode, Vendor};
@@ -19,10 +18,6 @@ impl Vendor for Nvidia {
 
     const PREFIX: &'static str = "cuda";
     const MODES: &'static [Mode] = &[Mode { suffix: None, words: "", parameters: &[] }];
-
-    fn gpus() -> Result<Vec<Gpu>, Fault> {
-        driver::gpus()
-    }
 
     fn known(gpu: &Gpu) -> Known {
         Known { ordinal: gpu.ordinal, name: gpu.name.clone(), target: gpu.target() }

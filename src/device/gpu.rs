@@ -30,11 +30,6 @@ pub trait Vendor {
     /// The modes in which each instruction is offered, the default first.
     const MODES: &'static [Mode];
 
-    /// The GPUs that the runtime sees.
-    ///
-    /// # Errors
-    /// If there are none, with the reason.
-    fn gpus() -> Result<Vec<GpuOf<Self>>, RuntimeFault>;
     /// What is said of a GPU everywhere.
     fn known(gpu: &GpuOf<Self>) -> Known;
     /// Whether a target of the catalogue is that of a GPU.
@@ -112,7 +107,7 @@ pub type InCatalog<'c, V> = (GpuOf<V>, Option<&'c Architecture>);
 /// # Errors
 /// If there are none, with the reason.
 pub fn attached<V: Vendor>(catalog: &Catalog) -> Result<Vec<InCatalog<'_, V>>, RuntimeFault> {
-    let gpus = V::gpus()?;
+    let gpus = V::Runtime::gpus()?;
     Ok(gpus
         .into_iter()
         .map(|gpu| {

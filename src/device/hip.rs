@@ -21,7 +21,6 @@ pub use with_runtime::{Amd, Hip};
 
 #[cfg(feature = "hip")]
 mod with_runtime {
-    use mmaprobe_kernels::fault::Fault;
     use mmaprobe_kernels::hip::driver::{self, Driver, Gpu};
     use mmaprobe_kernels::hip::{Mode as ModeRegister, Program};
     use mmaprobe_kernels::instruction::Unsupported;
@@ -52,10 +51,6 @@ mod with_runtime {
             offered(ModeRegister::FlushResults, &[ModeRegister::FlushResults.bits()]),
             offered(ModeRegister::FlushOperands, &[ModeRegister::FlushOperands.bits()]),
         ];
-
-        fn gpus() -> Result<Vec<Gpu>, Fault> {
-            driver::gpus()
-        }
 
         fn known(gpu: &Gpu) -> Known {
             Known { ordinal: gpu.ordinal, name: gpu.name.clone(), target: gpu.target().to_string() }

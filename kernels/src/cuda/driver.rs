@@ -195,13 +195,12 @@ impl Runtime for Driver {
     type Stream = sys::CUstream;
     type Event = sys::CUevent;
 
-    fn open(ordinal: usize) -> Result<Driver, Fault> {
-        let gpus = gpus()?;
-        let count = gpus.len();
-        let Some(gpu) = gpus.into_iter().nth(ordinal) else {
-            return Err(Fault::NoSuchGpu { ordinal, count });
-        };
-        let device = device(ordinal as c_int)?;
+    fn gpus() -> Result<Vec<Gpu>, Fault> {
+        gpus()
+    }
+
+    fn open(gpu: Gpu) -> Result<Driver, Fault> {
+        let device = device(gpu.ordinal as c_int)?;
         let mut context = ptr::null_mut();
         // SAFETY: writes one handle, which is released when the session ends.
         let result = unsafe { sys::cuDevicePrimaryCtxRetain(&raw mut context, device) };

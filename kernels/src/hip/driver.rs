@@ -257,12 +257,11 @@ impl Runtime for Driver {
     type Stream = sys::hipStream_t;
     type Event = sys::hipEvent_t;
 
-    fn open(ordinal: usize) -> Result<Driver, Fault> {
-        let gpus = gpus()?;
-        let count = gpus.len();
-        let Some(gpu) = gpus.into_iter().nth(ordinal) else {
-            return Err(Fault::NoSuchGpu { ordinal, count });
-        };
+    fn gpus() -> Result<Vec<Gpu>, Fault> {
+        gpus()
+    }
+
+    fn open(gpu: Gpu) -> Result<Driver, Fault> {
         let [major, ..] = version(gpu.runtime);
         Ok(Driver { gpu, compiler: Compiler::load(major)? })
     }
