@@ -42,6 +42,8 @@ fn every_layout_is_printed() {
     let scales =
         run(&["layout", "--instruction", "v_mfma_scale_f32_16x16x128_f8f6f4.fp8.bf6", "--matrix", "sa"]);
     assert!(stdout(&scales).contains("SA[15] 15v0 31v0 47v0 63v0"), "{}", stdout(&scales));
+    let named = run(&["layout", "--instruction", "v_mfma_f32_32x32x8_f16", "--matrix", "D"]);
+    assert!(stdout(&named).starts_with("D of v_mfma_f32_32x32x8_f16, AMD CDNA3\n"), "{}", stdout(&named));
     let blocks = run(&["layout", "--instruction", "v_mfma_f64_4x4x4_4b_f64", "--matrix", "d"]);
     assert!(stdout(&blocks).contains("Problem 3 of the 4 that the wave computes"), "{}", stdout(&blocks));
 }
