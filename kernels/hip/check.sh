@@ -17,9 +17,8 @@ if ! command -v clang-19 >/dev/null || ! command -v llvm-objdump-19 >/dev/null; 
     echo "NOT RUN: clang-19 and llvm-19 are not installed, so no HIP kernel was compiled" >&2
     exit 69
 fi
-cargo build --quiet --locked --example hip_kernels
-check=target/debug/examples/hip_kernels
-CLANG=clang-19 OBJDUMP=llvm-objdump-19 "$check" gfx908 gfx90a gfx942
+check=(cargo run --quiet --locked --example hip_kernels --)
+CLANG=clang-19 OBJDUMP=llvm-objdump-19 "${check[@]}" gfx908 gfx90a gfx942
 
 # What knows gfx950.
 version=0.17.1
@@ -47,4 +46,4 @@ if [ ! -x "$objdump" ]; then
     echo "NOT RUN for gfx950: Rust's llvm-tools cannot be had here" >&2
     exit 0
 fi
-CLANG="$zig clang" OBJDUMP=$objdump "$check" gfx950
+CLANG="$zig clang" OBJDUMP=$objdump "${check[@]}" gfx950
