@@ -137,7 +137,7 @@ pub struct Instructions {
 /// Which device, and how patiently.
 #[derive(Debug, Args)]
 pub struct DeviceArgument {
-    /// cpu, cuda, cuda:N, a GPU's name, sim:NAME, sheet:FILE, replay:FILE or exec:COMMAND
+    /// cpu, cuda, cuda:N, hip, hip:N, a GPU's name, sim:NAME, sheet:FILE, replay:FILE or exec:COMMAND
     #[arg(long, value_name = "D")]
     pub device: String,
     #[command(flatten)]

@@ -7,6 +7,8 @@ pub mod apple;
 pub mod cpu;
 pub mod cuda;
 pub mod exec;
+pub mod gpu;
+pub mod hip;
 pub mod machine;
 pub mod record;
 pub mod replay;

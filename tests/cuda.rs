@@ -1,131 +1,36 @@
 //! NVIDIA GPUs as far as they can be tested without one: the command line with no driver and with a
 //! stand-in for it ([libcuda.c](devices/libcuda.c)), and the kernels' text.
 
+#[path = "support/stand_in.rs"]
+mod stand_in;
+
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use mmaprobe::catalog::{Architecture, Catalog};
-use mmaprobe::device::cuda::{is_called, is_ours};
+use mmaprobe::device::cuda::{Nvidia, is_ours};
+use mmaprobe::device::gpu::Vendor;
 use mmaprobe_kernels::cuda::driver::Gpu;
-use mmaprobe_kernels::cuda::layout::Home;
 use mmaprobe_kernels::cuda::{Kind, Program, ptx};
+use mmaprobe_kernels::fragment::Home;
+use stand_in::{StandIn, stderr, stdout, words};
 
-/// The stand-in, compiled; `None` and a message where there is no C compiler.
-fn mock(folder: &Path) -> Option<PathBuf> {
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/devices/libcuda.c");
-    let library = folder.join("libcuda.so");
-    match Command::new("cc").args(["-shared", "-fPIC", "-O1", "-o"]).arg(&library).arg(source).status() {
-        Ok(status) => {
-            assert!(status.success(), "libcuda.c compiles");
-            Some(library)
-        }
-        Err(error) => {
-            eprintln!("NOT RUN: cc: {error}");
-            None
-        }
-    }
+/// The stand-in; `None` and a message where there is no C compiler.
+fn mock() -> Option<StandIn> {
+    StandIn::new("libcuda.c", &[], &["libcuda.so"], "MOCK_CUDA")
 }
 
-struct Mock {
-    folder: tempfile::TempDir,
-}
-
-impl Mock {
-    fn new() -> Option<Mock> {
-        let folder = tempfile::tempdir().unwrap();
-        mock(folder.path())?;
-        Some(Mock { folder })
-    }
-
-    /// Runs the tool with the stand-in in some mode.
-    fn run(&self, mode: &str, environment: &[(&str, &str)], arguments: &[&str]) -> Output {
-        Command::new(env!("CARGO_BIN_EXE_mmaprobe"))
-            .args(arguments)
-            .env("LD_LIBRARY_PATH", self.folder.path())
-            .env("MOCK_CUDA", mode)
-            .env("MOCK_CUDA_LOG", self.folder.path().join("log"))
-            .envs(environment.iter().copied())
-            .output()
-            .unwrap()
-    }
-
-    /// The groups of each launch since the last call.
-    fn launches(&self) -> Vec<u32> {
-        let path = self.folder.path().join("log");
-        let text = std::fs::read_to_string(&path).unwrap_or_default();
-        let _ = std::fs::remove_file(path);
-        text.lines().map(|line| line.parse().unwrap()).collect()
-    }
-}
-
-fn stderr(output: &Output) -> String {
-    String::from_utf8_lossy(&output.stderr).into_owned()
-}
-
-fn stdout(output: &Output) -> String {
-    String::from_utf8_lossy(&output.stdout).into_owned()
-}
-
-/// Multiplies zero matrices with that many rows, and checks that D is C.
-fn multiply(mock: &Mock, environment: &[(&str, &str)], rows: usize) -> Output {
-    let folder = mock.folder.path();
-    let npy = |name: &str, rows: usize, columns: usize, value: &dyn Fn(usize) -> f32, half: bool| {
-        let head = format!(
-            "{{'descr': '{}', 'fortran_order': False, 'shape': ({rows}, {columns}), }}",
-            if half { "<u2" } else { "<f4" }
-        );
-        let length = (head.len() + 11).next_multiple_of(64) - 10;
-        let mut bytes = b"\x93NUMPY\x01\x00".to_vec();
-        bytes.extend((length as u16).to_le_bytes());
-        bytes.extend(format!("{head:<width$}\n", width = length - 1).bytes());
-        for index in 0..rows * columns {
-            match half {
-                true => bytes.extend([0, 0]),
-                false => bytes.extend(value(index).to_le_bytes()),
-            }
-        }
-        let path = folder.join(name);
-        std::fs::write(&path, bytes).unwrap();
-        path.display().to_string()
-    };
-    let a = npy("a.npy", rows, 16, &|_| 0.0, true);
-    let b = npy("b.npy", 16, 8, &|_| 0.0, true);
-    let c = npy("c.npy", rows, 8, &|index| index as f32 - 0.5, false);
-    let d = folder.join("d.npy").display().to_string();
-    let name = "mma.m16n8k16.f32.f16.f16.f32";
-    let arguments = [
-        "simulate",
-        "--device",
-        "cuda",
-        "--instruction",
-        name,
-        "--a",
-        &a,
-        "--b",
-        &b,
-        "--c",
-        &c,
-        "-o",
-        &d,
-        "--force",
-        "--device-timeout",
-        "0.3",
-    ];
-    let _ = std::fs::remove_file(&d);
-    let output = mock.run(environment.first().map_or("", |first| first.1), environment, &arguments);
-    if output.status.success() {
-        let (c, d) = (std::fs::read(&c).unwrap(), std::fs::read(&d).unwrap());
-        let data = rows * 8 * 4;
-        assert_eq!(c[c.len() - data..], d[d.len() - data..], "D = C where A is zero");
-    }
-    output
+/// Multiplies zero matrices of that many tiles of an instruction of Ampere's.
+fn multiply(mock: &StandIn, mode: &str, environment: &[(&str, &str)], tiles: usize) -> Output {
+    let instruction = ("mma.m16n8k16.f32.f16.f16.f32", [16, 8, 16]);
+    mock.multiply("cuda", instruction, (mode, environment), tiles)
 }
 
 #[test]
 fn a_gpu_is_listed_with_what_it_accepts() {
-    let Some(mock) = Mock::new() else { return };
+    let Some(mock) = mock() else { return };
     let output = mock.run("", &[], &["devices"]);
-    let text = stdout(&output).replace(['│', '\n'], " ").split_whitespace().collect::<Vec<_>>().join(" ");
+    let text = words(&output);
     for part in ["cuda:0 NVIDIA A100-SXM4-40GB", "compute capability 8.0", "target sm_80", "accepts 9 of 9"] {
         assert!(text.contains(part), "{part}: {text}");
     }
@@ -137,21 +42,21 @@ fn a_gpu_is_listed_with_what_it_accepts() {
 
 #[test]
 fn batches_go_through_in_parts_and_come_back_in_order() {
-    let Some(mock) = Mock::new() else { return };
-    let output = multiply(&mock, &[], 16 * 1000);
+    let Some(mock) = mock() else { return };
+    let output = multiply(&mock, "", &[], 1000);
     assert!(output.status.success(), "{}", stderr(&output));
-    assert_eq!(mock.launches().iter().sum::<u32>(), 1000);
+    assert_eq!(mock.launches().iter().flatten().sum::<u32>(), 1000);
     // Little memory: parts of a few groups, alternating between two slots. A group takes 1792 bytes.
-    let output = multiply(&mock, &[("MOCK_CUDA", ""), ("MOCK_CUDA_FREE", "150000")], 16 * 1000);
+    let output = multiply(&mock, "", &[("MOCK_CUDA_FREE", "150000")], 1000);
     assert!(output.status.success(), "{}", stderr(&output));
     let launches = mock.launches();
-    assert_eq!(launches.iter().sum::<u32>(), 1000);
+    assert_eq!(launches.iter().flatten().sum::<u32>(), 1000);
     assert!(launches.len() >= 1000 / 20, "{launches:?}");
 }
 
 #[test]
 fn what_goes_wrong_is_translated_and_ends_with_3() {
-    let Some(mock) = Mock::new() else { return };
+    let Some(mock) = mock() else { return };
     for (mode, problem) in [
         ("fault", "the launch faulted (CUDA_ERROR_LAUNCH_FAILED)"),
         ("hang", "said nothing for 0.3 s; raise --device-timeout"),
@@ -159,7 +64,7 @@ fn what_goes_wrong_is_translated_and_ends_with_3() {
         ("old", "too old for PTX 7.0: it supports CUDA 13.0"),
         ("none", "NVIDIA's driver sees no GPU"),
     ] {
-        let output = multiply(&mock, &[("MOCK_CUDA", mode)], 16);
+        let output = multiply(&mock, mode, &[], 1);
         let text = stderr(&output);
         assert_eq!(output.status.code(), Some(3), "{mode}: {text}");
         assert!(text.contains(problem), "{mode}: {text}");
@@ -168,7 +73,7 @@ fn what_goes_wrong_is_translated_and_ends_with_3() {
 
 #[test]
 fn gpus_have_names() {
-    let Some(mock) = Mock::new() else { return };
+    let Some(mock) = mock() else { return };
     for (device, code, says) in [
         ("a100", 0, "mma.m16n8k16"),
         ("ampere", 0, "mma.m16n8k16"),
@@ -177,7 +82,7 @@ fn gpus_have_names() {
         ("a30", 3, "no such GPU is attached; cuda:0 is NVIDIA A100-SXM4-40GB"),
         ("sm_86", 3, "no such GPU is attached"),
         ("h100", 3, "--device sim:h100 simulates it"),
-        ("mi300x", 3, "this build asks no GPU of AMD"),
+        ("mi300x", 3, "--device sim:mi300x simulates it"),
         ("cuda:1", 3, "there is no GPU number 1: the driver sees 1"),
         ("cuda:x", 2, "the number of a GPU is expected"),
     ] {
@@ -217,6 +122,9 @@ fn marketing_names_are_matched_by_their_words() {
         multiprocessors: 1,
         memory: 1,
         cuda: 13000,
+    };
+    let is_called = |gpu: &Gpu, known: &mmaprobe::catalog::Gpu| {
+        Nvidia::is_target(gpu, &known.target) && Nvidia::known(gpu).is_called(known)
     };
     assert!(is_called(&gpu("NVIDIA H100 80GB HBM3", (9, 0)), &known("h100")));
     assert!(!is_called(&gpu("NVIDIA H200", (9, 0)), &known("h100")));

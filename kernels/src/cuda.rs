@@ -7,7 +7,7 @@
 //!
 //! The kernels know nothing about matrices: each lane loads its registers, or each thread its piece of
 //! shared memory, from where they lie in global memory in the same order. Where an element goes is
-//! said in one place, by the layouts; the host [packs](pack) and unpacks by them.
+//! said in one place, by the layouts; the host [packs](crate::pack) and unpacks by them.
 //!
 //! The driver's own compiler assembles the PTX ([`driver`]); no CUDA is needed to build or to run
 //! this. What an instruction really becomes is read from a disassembly ([`sass`]).
@@ -16,7 +16,7 @@
 //! use mmaprobe_kernels::cuda::{Kind, Program, Spec};
 //! use mmaprobe_model::format::{FP16, FP32};
 //!
-//! # fn main() -> Result<(), mmaprobe_kernels::cuda::Unsupported> {
+//! # fn main() -> Result<(), mmaprobe_kernels::instruction::Unsupported> {
 //! let spec = Spec {
 //!     kind: Kind::Mma,
 //!     m: 16, n: 8, k: 16,
@@ -37,18 +37,17 @@ pub mod descriptor;
 pub mod driver;
 pub mod layout;
 pub mod mma;
-pub mod pack;
 pub mod ptx;
 pub mod sass;
-pub mod stream;
 pub mod tcgen05;
 pub mod wgmma;
 
 use mmaprobe_model::Format;
 use mmaprobe_model::format::{BF16, E2M1, E2M3, E3M2, E4M3, E5M2, FP16, FP32, FP64, TF32};
-use mmaprobe_model::tree::Scale;
 
-use layout::{Fragment, Matrix};
+use crate::fragment::Fragments;
+use crate::instruction::Unsupported;
+use crate::stream::Launch;
 
 /// Name of the entry function of every kernel.
 pub const ENTRY: &str = "mmaprobe";
@@ -93,77 +92,14 @@ impl Kind {
     }
 }
 
-/// An instruction, as the catalogue describes it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Spec {
-    /// The kind of kernel.
-    pub kind: Kind,
-    /// Rows of A and of D.
-    pub m: usize,
-    /// Columns of B and of D.
-    pub n: usize,
-    /// Columns of A, rows of B.
-    pub k: usize,
-    /// Format of A's elements.
-    pub a: Format,
-    /// Format of B's elements.
-    pub b: Format,
-    /// Format of C's elements.
-    pub c: Format,
-    /// Format of D's elements.
-    pub d: Format,
-    /// Block scales along K.
-    pub scale: Option<Scale>,
-    /// Independent problems that one execution computes.
-    pub blocks: usize,
-}
-
-/// No kernel here runs that instruction.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("no kernel runs {what}: {why}")]
-pub struct Unsupported {
-    /// The instruction.
-    pub what: String,
-    /// What stands against it.
-    pub why: String,
-}
-
-/// Where each matrix of a problem, or of a group of them, is.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Fragments {
-    /// A, m×k.
-    pub a: Fragment,
-    /// B; its elements are counted by column first: (j, k).
-    pub b: Fragment,
-    /// C, m×n.
-    pub c: Fragment,
-    /// D, m×n.
-    pub d: Fragment,
-    /// The scales of A's blocks, (i, block), if there are scales.
-    pub sa: Option<Fragment>,
-    /// The scales of B's blocks, (j, block).
-    pub sb: Option<Fragment>,
-}
-
-impl Fragments {
-    /// That of a matrix; `None` for scales where there are none.
-    pub fn of(&self, matrix: Matrix) -> Option<&Fragment> {
-        match matrix {
-            Matrix::A => Some(&self.a),
-            Matrix::B => Some(&self.b),
-            Matrix::C => Some(&self.c),
-            Matrix::D => Some(&self.d),
-            Matrix::ScaleA => self.sa.as_ref(),
-            Matrix::ScaleB => self.sb.as_ref(),
-        }
-    }
-}
+/// An instruction of NVIDIA's, as the catalogue describes it.
+pub type Spec = crate::instruction::Spec<Kind>;
 
 /// A kernel and the layouts that go with it.
 ///
 /// Its parameters are six addresses in global memory, of A, B, C, SA, SB and D, and the number of
 /// groups, 32 bits; a group is [`Spec::blocks`] problems. Each array holds its fragment of one group
-/// after another, [`Fragment::bytes`] each.
+/// after another, [`Fragment::bytes`](crate::fragment::Fragment::bytes) each.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Program {
     /// The kernel, as text.
@@ -196,12 +132,6 @@ impl Program {
 }
 
 impl Spec {
-    /// A refusal of this instruction.
-    pub(crate) fn unsupported(&self, why: impl Into<String>) -> Unsupported {
-        let Spec { m, n, k, a, b, c, d, .. } = self;
-        Unsupported { what: format!("m{m}n{n}k{k} of {a}·{b} + {c} → {d}"), why: why.into() }
-    }
-
     /// What PTX calls a format of this instruction.
     pub(crate) fn ptx_type(&self, format: &Format) -> Result<&'static str, Unsupported> {
         let names = [
@@ -221,7 +151,12 @@ impl Spec {
     }
 }
 
-/// Whether a format has fewer than 8 bits.
-pub(crate) fn is_sub_byte(format: &Format) -> bool {
-    [E3M2, E2M3, E2M1].contains(format)
+impl Launch for Program {
+    fn fragments(&self) -> &Fragments {
+        &self.fragments
+    }
+
+    fn groups_per_block(&self) -> u32 {
+        self.groups_per_cta
+    }
 }

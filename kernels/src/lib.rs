@@ -6,3 +6,9 @@
 
 pub mod cpu;
 pub mod cuda;
+pub mod fault;
+pub mod fragment;
+pub mod hip;
+pub mod instruction;
+pub mod pack;
+pub mod stream;

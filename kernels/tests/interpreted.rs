@@ -6,15 +6,17 @@
 //! register holds it takes from the layouts, which [layouts.rs](layouts.rs) holds against the manual.
 //! Data are small integers, so that the products and sums are exact in any order.
 
+#[path = "support/numbers.rs"]
+mod numbers;
+
 use std::collections::HashMap;
 
-use mmaprobe_kernels::cuda::layout::{Fragment, Matrix};
 use mmaprobe_kernels::cuda::{Kind, Program, Spec};
-use mmaprobe_model::format::{
-    BF16, Decoded, E2M1, E2M3, E3M2, E4M3, E5M2, FP16, FP32, FP64, TF32, UE4M3, UE8M0,
-};
+use mmaprobe_kernels::fragment::{Fragment, Matrix};
+use mmaprobe_model::format::{BF16, E2M1, E2M3, E3M2, E4M3, E5M2, FP16, FP32, FP64, TF32, UE4M3, UE8M0};
 use mmaprobe_model::tree::Scale;
 use mmaprobe_model::{Format, format};
+use numbers::{decode, encode};
 
 /// Where the arrays are in the interpreter's global memory: an address is `array << 32 | offset`.
 type Global = Vec<Vec<u8>>;
@@ -404,32 +406,6 @@ impl Machine<'_> {
                 }
                 assert!(moved || threads.iter().all(|thread| thread.done), "threads wait for each other");
             }
-        }
-    }
-}
-
-fn decode(format: &Format, bits: u64) -> f64 {
-    match format.decode(bits) {
-        Decoded::Finite { negative, significand, exponent } => {
-            let value = significand as f64 * f64::powi(2.0, exponent - format.fraction_bits as i32);
-            if negative { -value } else { value }
-        }
-        other => panic!("{other:?} of {bits:#x} in {format}"),
-    }
-}
-
-/// The bits of a small integer.
-fn encode(format: &Format, value: f64) -> u64 {
-    match format.name {
-        "fp64" => value.to_bits(),
-        "fp32" | "tf32" => (value as f32).to_bits().into(),
-        "bf16" => ((value as f32).to_bits() >> 16).into(),
-        "fp16" => half::f16::from_f64(value).to_bits().into(),
-        _ => {
-            let finite =
-                |bits: &u64| !matches!(format.decode(*bits), Decoded::Nan { .. } | Decoded::Infinite { .. });
-            let mut all = (0..1u64 << format.bits()).filter(finite);
-            all.find(|&bits| decode(format, bits) == value).unwrap_or_else(|| panic!("{value} in {format}"))
         }
     }
 }

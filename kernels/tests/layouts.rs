@@ -3,8 +3,9 @@
 
 use std::collections::HashSet;
 
-use mmaprobe_kernels::cuda::layout::{Fragment, Home, Matrix, Place, fragments};
+use mmaprobe_kernels::cuda::layout::fragments;
 use mmaprobe_kernels::cuda::{Kind, Spec};
+use mmaprobe_kernels::fragment::{Fragment, Home, Matrix, Place};
 use mmaprobe_model::Format;
 use mmaprobe_model::format::{BF16, E2M1, E2M3, E3M2, E4M3, E5M2, FP16, FP32, FP64, TF32, UE4M3, UE8M0};
 use mmaprobe_model::tree::Scale;

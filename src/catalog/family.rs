@@ -1,6 +1,7 @@
 //! An instruction of the catalogue: one type pairing, with m and n where they are free.
 
-use mmaprobe_kernels::cuda::{Kind, Spec};
+use mmaprobe_kernels::instruction::Spec;
+use mmaprobe_kernels::{cuda, hip};
 use mmaprobe_model::algorithms::Types;
 
 use crate::catalog::arithmetic::Published;
@@ -113,10 +114,18 @@ impl Family {
 
     /// What the kernels of NVIDIA GPUs have to know about it in that shape; `None` if none of them is for
     /// it.
-    pub fn cuda_spec(&self, m: usize, n: usize) -> Option<Spec> {
+    pub fn cuda_spec(&self, m: usize, n: usize) -> Option<cuda::Spec> {
+        Some(self.spec(cuda::Kind::named(&self.kernel)?, m, n))
+    }
+
+    /// The same for AMD's GPUs.
+    pub fn hip_spec(&self, m: usize, n: usize) -> Option<hip::Spec> {
+        Some(self.spec(hip::Kind::named(&self.kernel)?, m, n))
+    }
+
+    fn spec<K>(&self, kind: K, m: usize, n: usize) -> Spec<K> {
         let Types { a, b, c, d, k, scale } = self.types;
-        let kind = Kind::named(&self.kernel)?;
-        Some(Spec { kind, m, n, k, a, b, c, d, scale, blocks: self.blocks })
+        Spec { kind, m, n, k, a, b, c, d, scale, blocks: self.blocks }
     }
 
     /// Its name in that shape.

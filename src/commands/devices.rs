@@ -6,7 +6,10 @@ use super::{Failure, Outcome, print, width};
 use crate::catalog::Catalog;
 use crate::device::Device;
 use crate::device::cpu::Cpu;
-use crate::device::cuda::{self, Cuda};
+use crate::device::cuda::Nvidia;
+use crate::device::gpu::{self, Attached, Vendor};
+#[cfg(feature = "hip")]
+use crate::device::hip::Amd;
 use crate::table;
 
 pub fn run(catalog: &Catalog) -> Result<Outcome, Failure> {
@@ -22,21 +25,11 @@ pub fn run(catalog: &Catalog) -> Result<Outcome, Failure> {
         }
         Err(error) => absent.push(("cpu".to_string(), error.fault.to_string())),
     }
-    match cuda::attached(catalog) {
-        Ok(gpus) => {
-            for (gpu, _) in gpus {
-                let device = format!("cuda:{}", gpu.ordinal);
-                match Cuda::open(&device, gpu.ordinal, catalog, PATIENCE) {
-                    Ok(cuda) => {
-                        rows.push([device, of_gpu(&cuda)]);
-                        absent.extend(cuda.identity().absent.iter().cloned());
-                    }
-                    Err(error) => absent.push((device, format!("{}: {}", gpu.name, error.fault))),
-                }
-            }
-        }
-        Err(fault) => absent.push(("cuda".to_string(), fault.to_string())),
-    }
+    gpus_of::<Nvidia>(catalog, &mut rows, &mut absent);
+    #[cfg(feature = "hip")]
+    gpus_of::<Amd>(catalog, &mut rows, &mut absent);
+    #[cfg(not(feature = "hip"))]
+    absent.push(("hip".to_string(), crate::device::hip::NOT_BUILT.to_string()));
     for architecture in catalog.architectures().iter().filter(|architecture| architecture.has_sheet()) {
         let gpus: Vec<&str> = architecture.gpus.iter().map(|gpu| gpu.name.as_str()).collect();
         let answers = format!("{}, simulated: {}", architecture.title, shortened(&gpus));
@@ -63,12 +56,31 @@ pub fn run(catalog: &Catalog) -> Result<Outcome, Failure> {
 /// How long a GPU may take for anything; listing runs nothing on it.
 const PATIENCE: Duration = Duration::from_secs(60);
 
+/// The GPUs of a vendor, or why there are none.
+fn gpus_of<V: Vendor>(catalog: &Catalog, rows: &mut Vec<[String; 2]>, absent: &mut Vec<(String, String)>) {
+    let gpus = match gpu::attached::<V>(catalog) {
+        Ok(gpus) => gpus,
+        Err(fault) => return absent.push((V::PREFIX.to_string(), fault.to_string())),
+    };
+    for (gpu, _) in gpus {
+        let known = V::known(&gpu);
+        let device = format!("{}:{}", V::PREFIX, known.ordinal);
+        match Attached::<V>::open(&device, known.ordinal, catalog, PATIENCE) {
+            Ok(gpu) => {
+                rows.push([device, of_gpu(&gpu)]);
+                absent.extend(gpu.identity().absent.iter().cloned());
+            }
+            Err(error) => absent.push((device, format!("{}: {}", known.name, error.fault))),
+        }
+    }
+}
+
 /// A GPU in words: what it is called, its facts, and how many instructions it accepts.
-fn of_gpu(cuda: &Cuda) -> String {
-    let identity = cuda.identity();
+fn of_gpu<V: Vendor>(gpu: &Attached<V>) -> String {
+    let identity = gpu.identity();
     let facts: Vec<String> =
         identity.properties.iter().map(|(name, value)| format!("{name} {value}")).collect();
-    let (here, all) = (cuda.instructions().len(), cuda.instructions().len() + identity.absent.len());
+    let (here, all) = (gpu.accepted(), gpu.accepted() + identity.absent.len());
     format!("{} ({}): accepts {here} of {all} instructions", identity.description, facts.join(", "))
 }
 

@@ -1,13 +1,12 @@
 //! `mmaprobe layout`: where each element of a matrix is while an instruction runs.
 
-use mmaprobe_kernels::cuda::layout::{Fragment, Home, Matrix, Place};
-use mmaprobe_kernels::cuda::{Fragments, Kind};
+use mmaprobe_kernels::fragment::{Fragment, Fragments, Home, Matrix, Place};
 
 use super::{Failure, Outcome, print, width};
 use crate::catalog::{Architecture, Catalog};
 use crate::cli::{Layout, Operand};
 use crate::device::sim::did_you_mean;
-use crate::device::{Instruction, cuda};
+use crate::device::{Instruction, cuda, hip};
 
 pub fn run(arguments: &Layout, catalog: &Catalog) -> Result<Outcome, Failure> {
     let (architecture, instruction, fragments) = find(arguments, catalog)?;
@@ -53,18 +52,21 @@ fn find<'c>(
             continue;
         };
         let instruction = instruction.map_err(|no_such_shape| usage(no_such_shape.to_string()))?;
-        let spec = family.cuda_spec(instruction.m, instruction.n);
-        let spec = spec.filter(|spec| Kind::named(&family.kernel) == Some(spec.kind)).ok_or_else(|| {
-            usage(format!(
-                "{wanted} is an instruction of {}, whose layouts are not known",
-                architecture.title
-            ))
-        })?;
-        let fragments = mmaprobe_kernels::cuda::layout::fragments(&spec);
+        let (m, n) = (instruction.m, instruction.n);
+        let fragments = match (family.cuda_spec(m, n), family.hip_spec(m, n)) {
+            (Some(spec), _) => mmaprobe_kernels::cuda::layout::fragments(&spec),
+            (None, Some(spec)) => mmaprobe_kernels::hip::layout::fragments(&spec),
+            (None, None) => {
+                return Err(usage(format!(
+                    "{wanted} is an instruction of {}, whose layouts are not known",
+                    architecture.title
+                )));
+            }
+        };
         let fragments = fragments.map_err(|unsupported| usage(unsupported.to_string()))?;
         return Ok((architecture, instruction, fragments));
     }
-    let known = all.iter().filter(|architecture| cuda::is_ours(architecture));
+    let known = all.iter().filter(|architecture| cuda::is_ours(architecture) || hip::is_ours(architecture));
     let names: Vec<&str> = known.map(|architecture| architecture.name.as_str()).collect();
     Err(usage(match &arguments.arch {
         Some(name) => {
@@ -89,7 +91,11 @@ fn render(title: &str, name: &str, matrix: Matrix, fragment: &Fragment, width: u
     let mut text = format!("{title}\n{}\n", textwrap::fill(&legend(fragment), width));
     for block in 0..fragment.blocks {
         if fragment.blocks > 1 {
-            text.push_str(&format!("\nProblem {block} of the {} that the warp computes:\n", fragment.blocks));
+            text.push_str(&format!(
+                "\nProblem {block} of the {} that {} computes:\n",
+                fragment.blocks,
+                team(fragment)
+            ));
         }
         let cell = |row: usize, column: usize| {
             let (outer, inner) = if transposed { (column, row) } else { (row, column) };
@@ -125,6 +131,19 @@ fn legend(fragment: &Fragment) -> String {
             "LrR.B: lane L of {lanes}, register R of {registers} with {width} bits, lowest bit B; an element \
              has {bits}"
         ),
+        Home::Vgprs { registers } => {
+            let rest = match fragment.bits {
+                64 => ", the upper 32 in the next VGPR",
+                // Where they are no divisor of 32, an element can begin in one and end in the next.
+                6 => ", the last of them in the next VGPR where B is above 26",
+                _ => "",
+            };
+            format!(
+                "LvV.B: lane L of 64, VGPR V of {registers} with 32 bits, lowest bit B; an element has \
+                 {bits}{rest}. This is with CBSZ, ABID and BLGP at 0; where they select formats, with OPSEL \
+                 at 0"
+            )
+        }
         Home::Shared { bytes } => {
             format!("O.B: byte offset O of {bytes} in shared memory, lowest bit B; an element has {bits}")
         }
@@ -138,11 +157,20 @@ fn legend(fragment: &Fragment) -> String {
     }
 }
 
+/// Who computes the problems of a fragment together.
+fn team(fragment: &Fragment) -> &'static str {
+    match fragment.home {
+        Home::Vgprs { .. } => "the wave",
+        _ => "the warp",
+    }
+}
+
 fn spell(fragment: &Fragment, place: Place) -> String {
     let Place { lane, register, bit } = place;
     let bit = if bit == 0 { String::new() } else { format!(".{bit}") };
     match fragment.home {
         Home::Registers { .. } => format!("{lane}r{register}{bit}"),
+        Home::Vgprs { .. } => format!("{lane}v{register}{bit}"),
         Home::Shared { .. } => format!("{register}{bit}"),
         Home::TensorMemory { .. } => format!("{lane}c{register}{bit}"),
     }
@@ -184,7 +212,7 @@ mod tests {
         for (instruction, arch, problem) in [
             ("mma.m16n8k16.f32.f16.f16.f32", Some("volta"), "volta has no instruction"),
             ("mma.m1n1k1", None, "no architecture has an instruction"),
-            ("v_mfma_f32_16x16x16_f16", None, "layouts are not known"),
+            ("fma32.matrix.f32.f32.f32", Some("m1"), "layouts are not known"),
             ("wgmma.m64n12k16.f32.f16.f16", None, "n = 12"),
             ("tcgen05.m256n16k16.f32.f16.f16", None, "two CTAs"),
         ] {

@@ -3,14 +3,16 @@
 use std::path::Path;
 use std::time::Duration;
 
-use mmaprobe_kernels::cuda::driver::Gpu;
-
 use super::Failure;
-use crate::catalog::{Architecture, Catalog};
+use crate::catalog::{Architecture, Catalog, Found};
 use crate::cli::{Record, Timeout};
 use crate::device::cpu::Cpu;
-use crate::device::cuda::{self, Cuda};
+use crate::device::cuda::{self, Nvidia};
 use crate::device::exec::Exec;
+use crate::device::gpu::{self, Attached, GpuOf, Vendor};
+use crate::device::hip;
+#[cfg(feature = "hip")]
+use crate::device::hip::Amd;
 use crate::device::record::Recorder;
 use crate::device::replay::Replay;
 use crate::device::sim::{Sim, did_you_mean};
@@ -34,15 +36,10 @@ pub fn open(name: &str, timeout: Timeout, catalog: &Catalog) -> Result<Box<dyn D
             }
             Ok(Box::new(replay))
         }
-        None if name == "cuda" => Ok(Box::new(Cuda::open(name, 0, catalog, timeout)?)),
-        Some(("cuda", ordinal)) => {
-            let ordinal = ordinal.parse().map_err(|_| {
-                Failure::Usage(format!(
-                    "'{name}': after cuda: the number of a GPU is expected, counted from 0"
-                ))
-            })?;
-            Ok(Box::new(Cuda::open(name, ordinal, catalog, timeout)?))
-        }
+        None if name == "cuda" => numbered::<Nvidia>(name, "0", catalog, timeout),
+        Some(("cuda", ordinal)) => numbered::<Nvidia>(name, ordinal, catalog, timeout),
+        None if name == "hip" => numbered_hip(name, "0", catalog, timeout),
+        Some(("hip", ordinal)) => numbered_hip(name, ordinal, catalog, timeout),
         None if catalog.find(name).is_some() => gpu(name, catalog, timeout),
         _ => Err(unknown(name, catalog)),
     }
@@ -51,7 +48,7 @@ pub fn open(name: &str, timeout: Timeout, catalog: &Catalog) -> Result<Box<dyn D
 /// Nothing is called so.
 pub fn unknown(name: &str, catalog: &Catalog) -> Failure {
     Failure::Usage(format!(
-        "there is no device '{name}'{} (cpu, cuda[:N], sim:NAME, sheet:FILE, replay:FILE and exec:COMMAND are known)",
+        "there is no device '{name}'{} (cpu, cuda[:N], hip[:N], sim:NAME, sheet:FILE, replay:FILE and exec:COMMAND are known)",
         did_you_mean(&catalog.near(name))
     ))
 }
@@ -59,31 +56,83 @@ pub fn unknown(name: &str, catalog: &Catalog) -> Failure {
 /// Opens the first attached GPU that a name of the catalogue stands for.
 fn gpu(name: &str, catalog: &Catalog, timeout: Duration) -> Result<Box<dyn Device>, Failure> {
     let Some(found) = catalog.find(name) else { return Err(not_attached(name, catalog, String::new())) };
-    if !cuda::is_ours(found.architecture) {
-        let why = match found.architecture.is_of_processors() {
-            true => "on a machine with this processor it is --device cpu".to_string(),
-            false => format!("this build asks no GPU of {}", found.architecture.vendor),
-        };
-        return Err(not_attached(name, catalog, why));
+    if cuda::is_ours(found.architecture) {
+        return gpu_of::<Nvidia>(name, &found, catalog, timeout);
     }
-    let attached = match cuda::attached(catalog) {
+    #[cfg(feature = "hip")]
+    if hip::is_ours(found.architecture) {
+        return gpu_of::<Amd>(name, &found, catalog, timeout);
+    }
+    let why = match found.architecture.is_of_processors() {
+        true => "on a machine with this processor it is --device cpu".to_string(),
+        false if hip::is_ours(found.architecture) => hip::NOT_BUILT.to_string(),
+        false => format!("there are no kernels for GPUs of {}", found.architecture.vendor),
+    };
+    Err(not_attached(name, catalog, why))
+}
+
+/// Opens the first attached GPU of a vendor that a name stands for.
+fn gpu_of<V: Vendor + 'static>(
+    name: &str,
+    found: &Found,
+    catalog: &Catalog,
+    timeout: Duration,
+) -> Result<Box<dyn Device>, Failure> {
+    let attached = match gpu::attached::<V>(catalog) {
         Ok(attached) => attached,
         Err(fault) => return Err(not_attached(name, catalog, fault.to_string())),
     };
-    let is_wanted = |gpu: &Gpu, architecture: Option<&Architecture>| match found.gpu {
-        Some(known) => cuda::is_called(gpu, known),
+    let is_wanted = |gpu: &GpuOf<V>, architecture: Option<&Architecture>| match found.gpu {
+        Some(known) => V::is_target(gpu, &known.target) && V::known(gpu).is_called(known),
         // A target, if the name is one: an architecture can have several.
-        None if name.starts_with("sm_") => name.trim_end_matches('a') == gpu.target(),
+        None if found.architecture.targets.iter().any(|target| target == name) => V::is_target(gpu, name),
         None => architecture.is_some_and(|architecture| architecture.name == found.architecture.name),
     };
     match attached.iter().find(|(gpu, architecture)| is_wanted(gpu, *architecture)) {
-        Some((gpu, _)) => Ok(Box::new(Cuda::open(name, gpu.ordinal, catalog, timeout)?)),
+        Some((gpu, _)) => Ok(Box::new(Attached::<V>::open(name, V::known(gpu).ordinal, catalog, timeout)?)),
         None => {
-            let list: Vec<String> =
-                attached.iter().map(|(gpu, _)| format!("cuda:{} is {}", gpu.ordinal, gpu.name)).collect();
+            let describe = |(gpu, _): &(GpuOf<V>, _)| {
+                let known = V::known(gpu);
+                format!("{}:{} is {}", V::PREFIX, known.ordinal, known.name)
+            };
+            let list: Vec<String> = attached.iter().map(describe).collect();
             Err(not_attached(name, catalog, format!("no such GPU is attached; {}", list.join(", "))))
         }
     }
+}
+
+/// Opens the GPU of that number.
+fn numbered<V: Vendor + 'static>(
+    name: &str,
+    ordinal: &str,
+    catalog: &Catalog,
+    timeout: Duration,
+) -> Result<Box<dyn Device>, Failure> {
+    let ordinal = ordinal.parse().map_err(|_| {
+        Failure::Usage(format!(
+            "'{name}': after {}: the number of a GPU is expected, counted from 0",
+            V::PREFIX
+        ))
+    })?;
+    Ok(Box::new(Attached::<V>::open(name, ordinal, catalog, timeout)?))
+}
+
+/// Opens the AMD GPU of that number.
+#[cfg(feature = "hip")]
+fn numbered_hip(
+    name: &str,
+    ordinal: &str,
+    catalog: &Catalog,
+    timeout: Duration,
+) -> Result<Box<dyn Device>, Failure> {
+    numbered::<Amd>(name, ordinal, catalog, timeout)
+}
+
+/// Says that a build without the feature has no such device.
+#[cfg(not(feature = "hip"))]
+fn numbered_hip(name: &str, _: &str, _: &Catalog, _: Duration) -> Result<Box<dyn Device>, Failure> {
+    let fault = Fault::Start(hip::NOT_BUILT.to_string());
+    Err(DeviceError { device: name.to_string(), fault }.into())
 }
 
 /// The catalogue knows the GPU, and there is none.

@@ -92,7 +92,7 @@ fn check_device(device: &str, catalog: &Catalog) -> Result<(), Failure> {
             "it is no hardware, and this program's own speed says nothing of a unit"
         }
         "exec" => "the way to a program and back is slower than any unit",
-        "cuda" => "GPUs are not timed yet, by resident warps or otherwise",
+        "cuda" | "hip" => "GPUs are not timed yet, by resident warps or otherwise",
         _ if catalog.find(device).is_some_and(|found| !found.architecture.is_of_processors()) => {
             "GPUs are not timed yet, by resident warps or otherwise"
         }

@@ -7,7 +7,8 @@ use mmaprobe_model::Format;
 use mmaprobe_model::format::{BF16, E2M1, E2M3, E3M2, E4M3, E5M2, FP16, FP32, TF32, UE8M0};
 
 use super::layout::CORE_MATRIX;
-use super::{Kind, Spec, Unsupported};
+use super::{Kind, Spec};
+use crate::instruction::Unsupported;
 
 /// Bytes from a core matrix to the next one along K (the leading dimension, for K-major matrices
 /// without swizzling).

@@ -5,106 +5,54 @@
 
 use std::ffi::{CString, c_int, c_void};
 use std::ptr;
-use std::time::Duration;
 
 use cudarc::driver::sys::{self, CUdevice_attribute, CUjit_option, CUresult};
 
-use super::stream::Slot;
-use super::{ENTRY, Program};
+use super::{ENTRY, Program, THREADS};
+use crate::fault::Fault;
+use crate::stream::Runtime;
 
-/// What the driver, or the lack of one, has against a request.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Fault {
-    /// Its library is not there.
-    #[error(
-        "there is no NVIDIA driver: libcuda.so cannot be loaded. Install the driver of the GPU (CUDA is \
-         not needed), or run where there is one"
-    )]
-    NoDriver,
-    /// The driver sees no GPU.
-    #[error("NVIDIA's driver sees no GPU{0}. Is one attached, and visible (CUDA_VISIBLE_DEVICES)?")]
-    NoGpu(String),
-    /// There are fewer GPUs.
-    #[error("there is no GPU number {ordinal}: the driver sees {count}, counted from 0")]
-    NoSuchGpu {
-        /// The number asked for.
-        ordinal: usize,
-        /// How many there are.
-        count: usize,
-    },
-    /// The driver is older than the PTX version of the kernel.
-    #[error("the driver is too old for {needs}: it supports CUDA {has}. Update NVIDIA's driver")]
-    OldDriver {
-        /// The PTX version in words.
-        needs: String,
-        /// The CUDA version of the driver.
-        has: String,
-    },
-    /// The GPU's architecture does not have the instruction.
-    #[error("the driver's compiler refuses the kernel for this GPU: {0}")]
-    Refused(String),
-    /// GPU or pinned host memory is exhausted.
-    #[error(
-        "out of memory for {0} MiB, on the GPU or pinned on the host. Another program may hold it: \
-         nvidia-smi shows which"
-    )]
-    OutOfMemory(usize),
-    /// A launch faulted; the GPU accepts nothing more from this process.
-    #[error(
-        "the launch faulted ({0}). That is a bug in the kernel or broken hardware, not a property of the \
-         instruction; what was answered before it stands. Start again, and see the kernel's log (dmesg)"
-    )]
-    Launch(String),
-    /// A launch did not end.
-    #[error("the launch did not end within {} s", .0.as_secs_f64())]
-    TimedOut(Duration),
-    /// Anything else.
-    #[error("{call} failed: {code}")]
-    Other {
-        /// The driver's function.
-        call: &'static str,
-        /// Its error code.
-        code: String,
-    },
+/// What is said where the driver is not there.
+const NO_DRIVER: &str = "there is no NVIDIA driver: libcuda.so cannot be loaded. Install the driver of the GPU \
+                         (CUDA is not needed), or run where there is one";
+
+/// What is said where the driver sees no GPU, and why if it says.
+fn no_gpu(why: &str) -> Fault {
+    Fault::NoGpu(format!(
+        "NVIDIA's driver sees no GPU{why}. Is one attached, and visible (CUDA_VISIBLE_DEVICES)?"
+    ))
 }
 
-impl Fault {
-    /// What a result of a driver's function means; `None` for success.
-    pub fn of(call: &'static str, result: CUresult) -> Option<Fault> {
-        let code = format!("{result:?}");
-        Some(match result {
-            CUresult::CUDA_SUCCESS => return None,
-            CUresult::CUDA_ERROR_NO_DEVICE => Fault::NoGpu(String::new()),
-            CUresult::CUDA_ERROR_STUB_LIBRARY
-            | CUresult::CUDA_ERROR_SYSTEM_DRIVER_MISMATCH
-            | CUresult::CUDA_ERROR_SYSTEM_NOT_READY
-            | CUresult::CUDA_ERROR_DEVICE_UNAVAILABLE
-            | CUresult::CUDA_ERROR_COMPAT_NOT_SUPPORTED_ON_DEVICE => Fault::NoGpu(format!(" ({code})")),
-            CUresult::CUDA_ERROR_OUT_OF_MEMORY => Fault::OutOfMemory(0),
-            CUresult::CUDA_ERROR_ILLEGAL_ADDRESS
-            | CUresult::CUDA_ERROR_LAUNCH_TIMEOUT
-            | CUresult::CUDA_ERROR_LAUNCH_FAILED
-            | CUresult::CUDA_ERROR_HARDWARE_STACK_ERROR
-            | CUresult::CUDA_ERROR_ILLEGAL_INSTRUCTION
-            | CUresult::CUDA_ERROR_MISALIGNED_ADDRESS
-            | CUresult::CUDA_ERROR_INVALID_ADDRESS_SPACE
-            | CUresult::CUDA_ERROR_INVALID_PC
-            | CUresult::CUDA_ERROR_ECC_UNCORRECTABLE
-            | CUresult::CUDA_ERROR_NVLINK_UNCORRECTABLE
-            | CUresult::CUDA_ERROR_ASSERT => Fault::Launch(code),
-            _ => Fault::Other { call, code },
-        })
-    }
-
-    /// Whether nothing more can be run after it in this process.
-    pub fn is_final(&self) -> bool {
-        matches!(self, Fault::Launch(_) | Fault::TimedOut(_))
-    }
+/// What a result of a driver's function means; `None` for success.
+pub fn fault_of(call: &'static str, result: CUresult) -> Option<Fault> {
+    let code = format!("{result:?}");
+    Some(match result {
+        CUresult::CUDA_SUCCESS => return None,
+        CUresult::CUDA_ERROR_NO_DEVICE => no_gpu(""),
+        CUresult::CUDA_ERROR_STUB_LIBRARY
+        | CUresult::CUDA_ERROR_SYSTEM_DRIVER_MISMATCH
+        | CUresult::CUDA_ERROR_SYSTEM_NOT_READY
+        | CUresult::CUDA_ERROR_DEVICE_UNAVAILABLE
+        | CUresult::CUDA_ERROR_COMPAT_NOT_SUPPORTED_ON_DEVICE => no_gpu(&format!(" ({code})")),
+        CUresult::CUDA_ERROR_OUT_OF_MEMORY => Fault::OutOfMemory(0),
+        CUresult::CUDA_ERROR_ILLEGAL_ADDRESS
+        | CUresult::CUDA_ERROR_LAUNCH_TIMEOUT
+        | CUresult::CUDA_ERROR_LAUNCH_FAILED
+        | CUresult::CUDA_ERROR_HARDWARE_STACK_ERROR
+        | CUresult::CUDA_ERROR_ILLEGAL_INSTRUCTION
+        | CUresult::CUDA_ERROR_MISALIGNED_ADDRESS
+        | CUresult::CUDA_ERROR_INVALID_ADDRESS_SPACE
+        | CUresult::CUDA_ERROR_INVALID_PC
+        | CUresult::CUDA_ERROR_ECC_UNCORRECTABLE
+        | CUresult::CUDA_ERROR_NVLINK_UNCORRECTABLE
+        | CUresult::CUDA_ERROR_ASSERT => Fault::Launch(code),
+        _ => Fault::Other { call, code },
+    })
 }
 
 /// Turns a result of a driver's function into a fault.
-pub(super) fn check(call: &'static str, result: CUresult) -> Result<(), Fault> {
-    Fault::of(call, result).map_or(Ok(()), Err)
+fn check(call: &'static str, result: CUresult) -> Result<(), Fault> {
+    fault_of(call, result).map_or(Ok(()), Err)
 }
 
 /// A GPU that the driver sees.
@@ -152,7 +100,7 @@ pub fn release() -> Option<String> {
 fn initialise() -> Result<(), Fault> {
     // SAFETY: loading a library runs its initialisers; NVIDIA's is made for that.
     if !unsafe { sys::is_culib_present() } {
-        return Err(Fault::NoDriver);
+        return Err(Fault::Missing(NO_DRIVER));
     }
     // SAFETY: cuInit comes before everything else and may be called again.
     check("cuInit", unsafe { sys::cuInit(0) })
@@ -171,7 +119,7 @@ pub fn gpus() -> Result<Vec<Gpu>, Fault> {
         check("cuDriverGetVersion", sys::cuDriverGetVersion(&raw mut cuda))?;
     }
     if count == 0 {
-        return Err(Fault::NoGpu(String::new()));
+        return Err(no_gpu(""));
     }
     (0..count)
         .map(|ordinal| {
@@ -216,28 +164,23 @@ fn attribute(device: sys::CUdevice, attribute: CUdevice_attribute) -> Result<u32
     Ok(value as u32)
 }
 
-/// A GPU in use: its context, and what is needed to keep it busy.
+/// A GPU in use, with its context.
+pub type Session = crate::stream::Session<Driver>;
+
+/// The driver, with the context of a GPU.
 #[derive(Debug)]
-pub struct Session {
+pub struct Driver {
     gpu: Gpu,
     device: sys::CUdevice,
     context: sys::CUcontext,
-    pub(super) slots: Vec<Slot>,
-    /// Set once the GPU accepts nothing more: nothing is freed then, because freeing could wait for
-    /// ever.
-    broken: Option<Fault>,
 }
-
-// SAFETY: the driver's handles may be used from any thread that has made the context current, which
-// every method does first; `&mut self` keeps threads apart.
-unsafe impl Send for Session {}
 
 /// A kernel on a GPU.
 ///
 /// It belongs to the [`Session`] that loaded it and lives as long as the process: there are few.
 #[derive(Clone, Copy, Debug)]
 pub struct Kernel {
-    pub(super) function: sys::CUfunction,
+    function: sys::CUfunction,
 }
 
 // SAFETY: a handle that only a session, on its own context, makes use of.
@@ -245,55 +188,45 @@ unsafe impl Send for Kernel {}
 // SAFETY: likewise.
 unsafe impl Sync for Kernel {}
 
-impl Session {
-    /// Opens the GPU of that number.
-    ///
-    /// # Errors
-    /// If there is no driver or no such GPU, or it cannot be used.
-    pub fn open(ordinal: usize) -> Result<Session, Fault> {
-        let gpus = gpus()?;
-        let count = gpus.len();
-        let Some(gpu) = gpus.into_iter().nth(ordinal) else {
-            return Err(Fault::NoSuchGpu { ordinal, count });
-        };
-        let device = device(ordinal as c_int)?;
-        let mut context = ptr::null_mut();
-        // SAFETY: writes one handle, which is released when the session is dropped.
-        let result = unsafe { sys::cuDevicePrimaryCtxRetain(&raw mut context, device) };
-        check("cuDevicePrimaryCtxRetain", result)?;
-        Ok(Session { gpu, device, context, slots: Vec::new(), broken: None })
+impl Runtime for Driver {
+    type Gpu = Gpu;
+    type Program = Program;
+    type Kernel = Kernel;
+    type Stream = sys::CUstream;
+    type Event = sys::CUevent;
+
+    fn gpus() -> Result<Vec<Gpu>, Fault> {
+        gpus()
     }
 
-    /// The GPU.
-    pub fn gpu(&self) -> &Gpu {
+    fn open(gpu: Gpu) -> Result<Driver, Fault> {
+        let device = device(gpu.ordinal as c_int)?;
+        let mut context = ptr::null_mut();
+        // SAFETY: writes one handle, which is released when the session ends.
+        let result = unsafe { sys::cuDevicePrimaryCtxRetain(&raw mut context, device) };
+        check("cuDevicePrimaryCtxRetain", result)?;
+        Ok(Driver { gpu, device, context })
+    }
+
+    fn gpu(&self) -> &Gpu {
         &self.gpu
     }
 
-    /// Makes the context this thread's, unless the GPU is past use.
-    pub(super) fn enter(&self) -> Result<(), Fault> {
-        if let Some(fault) = &self.broken {
-            return Err(fault.clone());
-        }
+    fn multiprocessors(&self) -> u32 {
+        self.gpu.multiprocessors
+    }
+
+    fn enter(&self) -> Result<(), Fault> {
         // SAFETY: the context is retained.
         check("cuCtxSetCurrent", unsafe { sys::cuCtxSetCurrent(self.context) })
     }
 
-    /// Remembers a fault after which nothing can be run.
-    pub(super) fn note<T>(&mut self, result: Result<T, Fault>) -> Result<T, Fault> {
-        if let Err(fault) = &result
-            && fault.is_final()
-        {
-            self.broken = Some(fault.clone());
-        }
-        result
+    fn leave(&mut self) {
+        // SAFETY: the context was retained once, and nothing of it is used any more.
+        let _ = unsafe { sys::cuDevicePrimaryCtxRelease_v2(self.device) };
     }
 
-    /// Has the driver's compiler assemble a program.
-    ///
-    /// # Errors
-    /// If it refuses: the driver is too old for the PTX version, or the GPU lacks the instruction.
-    pub fn load(&mut self, program: &Program) -> Result<Kernel, Fault> {
-        self.enter()?;
+    fn load(&self, program: &Program) -> Result<Kernel, Fault> {
         let source = CString::new(program.ptx.as_str()).expect("PTX text has no zero bytes");
         let mut log = vec![0u8; 4096];
         let mut options =
@@ -313,13 +246,110 @@ impl Session {
         };
         let length = log.iter().position(|&byte| byte == 0).unwrap_or(log.len());
         let log = String::from_utf8_lossy(&log[..length]).trim().to_string();
-        self.note(compiled(result, &log, program, &self.gpu))?;
+        compiled(result, &log, program, &self.gpu)?;
         let name = CString::new(ENTRY).expect("a name without zero bytes");
         let mut function = ptr::null_mut();
         // SAFETY: the module is loaded, and stays so.
         let result = unsafe { sys::cuModuleGetFunction(&raw mut function, module, name.as_ptr()) };
         check("cuModuleGetFunction", result)?;
         Ok(Kernel { function })
+    }
+
+    fn free_bytes() -> Result<usize, Fault> {
+        let (mut free, mut total) = (0, 0);
+        // SAFETY: writes two integers.
+        check("cuMemGetInfo", unsafe { sys::cuMemGetInfo_v2(&raw mut free, &raw mut total) })?;
+        Ok(free)
+    }
+
+    fn allocate_host(bytes: usize) -> Result<*mut c_void, Fault> {
+        let mut memory = ptr::null_mut();
+        // SAFETY: writes one pointer.
+        check("cuMemHostAlloc", unsafe { sys::cuMemHostAlloc(&raw mut memory, bytes, 0) })?;
+        Ok(memory)
+    }
+
+    unsafe fn free_host(memory: *mut c_void) {
+        // SAFETY: see the trait.
+        let _ = unsafe { sys::cuMemFreeHost(memory) };
+    }
+
+    fn allocate(bytes: usize) -> Result<u64, Fault> {
+        let mut memory = 0;
+        // SAFETY: writes one address.
+        check("cuMemAlloc", unsafe { sys::cuMemAlloc_v2(&raw mut memory, bytes) })?;
+        Ok(memory)
+    }
+
+    unsafe fn free(memory: u64) {
+        // SAFETY: see the trait.
+        let _ = unsafe { sys::cuMemFree_v2(memory) };
+    }
+
+    fn stream() -> Result<sys::CUstream, Fault> {
+        let mut stream = ptr::null_mut();
+        let flags = sys::CUstream_flags::CU_STREAM_NON_BLOCKING as u32;
+        // SAFETY: writes one handle.
+        check("cuStreamCreate", unsafe { sys::cuStreamCreate(&raw mut stream, flags) })?;
+        Ok(stream)
+    }
+
+    unsafe fn end_stream(stream: sys::CUstream) {
+        // SAFETY: see the trait.
+        unsafe {
+            let _ = sys::cuStreamSynchronize(stream);
+            let _ = sys::cuStreamDestroy_v2(stream);
+        }
+    }
+
+    fn event() -> Result<sys::CUevent, Fault> {
+        let mut event = ptr::null_mut();
+        let flags = sys::CUevent_flags::CU_EVENT_DISABLE_TIMING as u32;
+        // SAFETY: writes one handle.
+        check("cuEventCreate", unsafe { sys::cuEventCreate(&raw mut event, flags) })?;
+        Ok(event)
+    }
+
+    unsafe fn end_event(event: sys::CUevent) {
+        // SAFETY: see the trait.
+        let _ = unsafe { sys::cuEventDestroy_v2(event) };
+    }
+
+    unsafe fn record(event: sys::CUevent, stream: sys::CUstream) -> Result<(), Fault> {
+        // SAFETY: see the trait.
+        check("cuEventRecord", unsafe { sys::cuEventRecord(event, stream) })
+    }
+
+    unsafe fn is_over(event: sys::CUevent) -> Result<bool, Fault> {
+        // SAFETY: see the trait.
+        match unsafe { sys::cuEventQuery(event) } {
+            CUresult::CUDA_ERROR_NOT_READY => Ok(false),
+            result => check("cuEventQuery", result).map(|()| true),
+        }
+    }
+
+    unsafe fn send(to: u64, from: *const c_void, bytes: usize, stream: sys::CUstream) -> Result<(), Fault> {
+        // SAFETY: see the trait.
+        check("cuMemcpyHtoDAsync", unsafe { sys::cuMemcpyHtoDAsync_v2(to, from, bytes, stream) })
+    }
+
+    unsafe fn fetch(to: *mut c_void, from: u64, bytes: usize, stream: sys::CUstream) -> Result<(), Fault> {
+        // SAFETY: see the trait.
+        check("cuMemcpyDtoHAsync", unsafe { sys::cuMemcpyDtoHAsync_v2(to, from, bytes, stream) })
+    }
+
+    unsafe fn launch(
+        kernel: Kernel,
+        blocks: u32,
+        parameters: &mut [*mut c_void],
+        stream: sys::CUstream,
+    ) -> Result<(), Fault> {
+        let (function, parameters) = (kernel.function, parameters.as_mut_ptr());
+        // SAFETY: see the trait; every kernel here has that many threads.
+        let result = unsafe {
+            sys::cuLaunchKernel(function, blocks, 1, 1, THREADS, 1, 1, 0, stream, parameters, ptr::null_mut())
+        };
+        check("cuLaunchKernel", result)
     }
 }
 
@@ -328,7 +358,7 @@ fn compiled(result: CUresult, log: &str, program: &Program, gpu: &Gpu) -> Result
     match result {
         CUresult::CUDA_ERROR_UNSUPPORTED_PTX_VERSION => {
             let version = program.ptx.lines().next().unwrap_or_default().replace(".version", "PTX");
-            Err(Fault::OldDriver { needs: version, has: gpu.cuda_version() })
+            Err(Fault::OldDriver { needs: version, has: format!("CUDA {}", gpu.cuda_version()) })
         }
         CUresult::CUDA_ERROR_INVALID_PTX
         | CUresult::CUDA_ERROR_INVALID_IMAGE
@@ -344,25 +374,12 @@ fn compiled(result: CUresult, log: &str, program: &Program, gpu: &Gpu) -> Result
     }
 }
 
-impl Drop for Session {
-    fn drop(&mut self) {
-        if self.enter().is_err() {
-            // Waiting for a GPU that does not answer helps nobody; the system cleans up after the
-            // process.
-            self.slots.drain(..).for_each(std::mem::forget);
-            return;
-        }
-        self.slots.clear();
-        // SAFETY: the context was retained once, and nothing of it is used any more.
-        let _ = unsafe { sys::cuDevicePrimaryCtxRelease_v2(self.device) };
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::cuda::{Kind, Spec};
     use mmaprobe_model::format::{FP16, FP32};
+    use std::time::Duration;
 
     fn program() -> Program {
         let spec = Spec {
@@ -394,9 +411,9 @@ mod tests {
     #[test]
     fn errors_of_the_driver_are_translated() {
         use CUresult as R;
-        let of = |result| Fault::of("cuSomething", result);
+        let of = |result| fault_of("cuSomething", result);
         assert_eq!(of(R::CUDA_SUCCESS), None);
-        assert_eq!(of(R::CUDA_ERROR_NO_DEVICE), Some(Fault::NoGpu(String::new())));
+        assert_eq!(of(R::CUDA_ERROR_NO_DEVICE), Some(no_gpu("")));
         assert!(
             matches!(of(R::CUDA_ERROR_SYSTEM_DRIVER_MISMATCH), Some(Fault::NoGpu(why)) if why.contains("MISMATCH"))
         );
@@ -418,7 +435,7 @@ mod tests {
         let of = |result, log| compiled(result, log, &program(), &gpu());
         assert_eq!(of(CUresult::CUDA_SUCCESS, ""), Ok(()));
         let old = of(CUresult::CUDA_ERROR_UNSUPPORTED_PTX_VERSION, "").unwrap_err();
-        assert_eq!(old, Fault::OldDriver { needs: "PTX 7.0".to_string(), has: "12.4".to_string() });
+        assert_eq!(old, Fault::OldDriver { needs: "PTX 7.0".to_string(), has: "CUDA 12.4".to_string() });
         let log =
             "\nptxas application ptx input, line 9; error   : Feature 'wgmma' not supported on sm_80\n…";
         let refused = of(CUresult::CUDA_ERROR_INVALID_PTX, log).unwrap_err();
@@ -433,9 +450,9 @@ mod tests {
     #[test]
     fn without_a_driver_that_is_said() {
         match gpus() {
-            Err(fault @ Fault::NoDriver) => {
+            Err(fault @ Fault::Missing(_)) => {
                 assert!(fault.to_string().contains("there is no NVIDIA driver"));
-                assert_eq!(Session::open(0).unwrap_err(), Fault::NoDriver);
+                assert_eq!(Session::open(0).unwrap_err(), fault);
             }
             other => eprintln!("NOT RUN: there is a driver here: {other:?}"),
         }

@@ -2,9 +2,10 @@
 //!
 //! Source: PTX ISA 8.7, "Warp-level matrix instructions: mma".
 
-use super::layout::Fragment;
 use super::ptx::{self, Direction};
-use super::{Fragments, Kind, Spec, Unsupported};
+use super::{Kind, Spec};
+use crate::fragment::{Fragment, Fragments};
+use crate::instruction::Unsupported;
 
 /// The kernel and the instruction under test.
 pub(super) fn kernel(

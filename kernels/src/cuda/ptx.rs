@@ -2,8 +2,8 @@
 
 use std::fmt::Write;
 
-use super::layout::{Fragment, Home};
-use super::{ENTRY, Kind, Spec, THREADS, is_sub_byte};
+use super::{ENTRY, Kind, Spec, THREADS};
+use crate::fragment::{Fragment, Home, is_sub_byte};
 
 /// The text of a kernel, line by line.
 pub(super) struct Text(String);

@@ -3,9 +3,10 @@
 //!
 //! Source: PTX ISA 8.7, "TensorCore 5th Generation Family Instructions".
 
-use super::layout::Fragment;
 use super::ptx::{self, Direction, Text};
-use super::{Fragments, Kind, Spec, Unsupported, descriptor};
+use super::{Kind, Spec, descriptor};
+use crate::fragment::{Fragment, Fragments};
+use crate::instruction::Unsupported;
 
 /// Columns that one `tcgen05.ld` or `tcgen05.st` moves; n is a multiple of it.
 const AT_ONCE: usize = 8;

@@ -4,7 +4,9 @@
 //! Source: PTX ISA 8.7, "Asynchronous warpgroup level matrix instructions".
 
 use super::ptx::{self, Direction};
-use super::{Fragments, Spec, Unsupported, descriptor};
+use super::{Spec, descriptor};
+use crate::fragment::Fragments;
+use crate::instruction::Unsupported;
 
 /// The kernel and the instruction under test.
 pub(super) fn kernel(

@@ -3,7 +3,7 @@
 //! The arrays of a batch hold problem after problem, elements little-endian: A, C and D row by row, B
 //! column by column, scales likewise. The arrays of a kernel hold [fragment](Fragment) after fragment.
 
-use super::layout::Fragment;
+use crate::fragment::Fragment;
 
 impl Fragment {
     /// Packs problems, in the order of a batch, into the fragments of `⌈problems / blocks⌉` groups.

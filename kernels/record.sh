@@ -1,7 +1,9 @@
 #!/usr/bin/env bash
-# On a machine with an NVIDIA GPU: characterises it, keeps the evidence, and settles what is disputed.
+# On a machine with a GPU: characterises it, keeps the evidence, and settles what is disputed.
 #
-#     kernels/cuda/record.sh STEP…      with MMAPROBE=target/release/mmaprobe, DEVICE=cuda:0, OUT=reports/measured
+#     kernels/record.sh STEP…      with MMAPROBE=target/release/mmaprobe, DEVICE=cuda:0, OUT=reports/measured
+#
+# DEVICE=hip:0 is the first GPU of AMD's, for a binary that was built with --features hip.
 #
 #   devices    what is attached, and what of the catalogue it accepts
 #   sheet      every instruction characterised and validated on 1,000,000 dot-adds; OUT/NAME.yaml
@@ -12,10 +14,11 @@
 #              the smallest input that shows it; OUT/NAME.disputes.txt
 #              (the sheet answers them too, as evidence: zeros by the probe zeros/exponents, floor by
 #              subnormals/floor, fp4-* by precision/pairs, NaN payloads by nans/*)
-#   sanitize   compute-sanitizer over one short characterisation
+#   sanitize   compute-sanitizer over one short characterisation, of NVIDIA's GPUs
 #
-# It needs the driver alone: `mmaprobe` is built elsewhere and brought along. NAME is the GPU's. Steps
-# can be run one by one, and INSTRUCTION='wgmma*' narrows them, where time is short.
+# It needs the driver alone (for AMD's GPUs, ROCm's HIP runtime): `mmaprobe` is built elsewhere and
+# brought along. NAME is the GPU's. Steps can be run one by one, and INSTRUCTION='wgmma*' narrows them,
+# where time is short.
 set -uo pipefail
 mmaprobe=${MMAPROBE:-target/release/mmaprobe}
 device=${DEVICE:-cuda:0}
@@ -28,11 +31,11 @@ mkdir -p "$out"
 # The GPU's name and architecture, from the table that `devices` prints.
 line=$("$mmaprobe" devices | tr -d '│' | tr -s ' \n' ' ' | grep -o "$device .*" | head -1)
 case "$line" in
-    "$device NVIDIA"*) ;;
+    "$device NVIDIA"* | "$device AMD"*) ;;
     *) echo "record.sh: $device is not attached: $("$mmaprobe" devices | tail -8)" >&2; exit 3 ;;
 esac
-name=$(sed -E "s/^$device (NVIDIA )?([^(]*) \(.*/\2/; s/[^A-Za-z0-9]+/-/g" <<<"$line" | tr '[:upper:]' '[:lower:]')
-target=$(grep -oE 'target sm_[0-9]+a?' <<<"$line" | head -1 | cut -d' ' -f2)
+name=$(sed -E "s/^$device (NVIDIA |AMD )?([^(]*) \(.*/\2/; s/[^A-Za-z0-9]+/-/g" <<<"$line" | tr '[:upper:]' '[:lower:]')
+target=$(grep -oE 'target (sm_[0-9]+a?|gfx[0-9a-f]+)' <<<"$line" | head -1 | cut -d' ' -f2)
 echo "$device is $name ($target)" >&2
 
 status=0
@@ -69,7 +72,7 @@ for step in "${@:-devices}"; do
         disputes)
             {
                 run "$mmaprobe" validate --device "$device" --against "sim:$target" "${only[@]}" --sets "$sets"
-                for dispute in zeros floor fp4-34 fp4-36 fp4-37; do
+                for dispute in zeros floor exact-sums fp4-34 fp4-36 fp4-37; do
                     run "$mmaprobe" validate --device "$device" --against "sim:$target+$dispute" "${only[@]}" \
                         --sets "$sets"
                 done
