@@ -209,7 +209,7 @@ fn turn_addition(
     let floor = |floor| with(Added::Fused(Fused { floor, ..fused.clone() }));
     push("floor of the largest exponent", "none".to_string(), floor(None));
     let lowest = signature.d.min_exponent();
-    let tiny = if class >= Class::Subnormal { lowest - 40..=lowest + 2 } else { 0..=-1 };
+    let tiny = (lowest - 40..=lowest + 2).filter(|_| class >= Class::Subnormal);
     for exponent in tiny.chain(ORDINARY_FLOORS.filter(|&exponent| exponent > lowest + 2)) {
         push("floor of the largest exponent", format!("{exponent}"), floor(Some(exponent)));
     }
