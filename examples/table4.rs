@@ -3,176 +3,14 @@
 //!
 //!     cargo run --release --example table4 -- 60
 //!
-//! The number is how many seconds a solver may take for a question. Each query is a pair of sum trees, or
-//! several, and an input on which they differ; every input found is executed on all of them.
+//! The number is how many seconds a solver may take for a question. See [`mmaprobe::smt::table4`].
 
 use std::error::Error;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use mmaprobe::model::Model;
-use mmaprobe::model::Rounding;
-use mmaprobe::model::algorithms::{Algorithm, Output, Types};
-use mmaprobe::model::format::{FP16, FP32, RoundTo};
-use mmaprobe::model::tree::{Added, Exponents, NanRule, Node, Normalised, Product, Rule, Tree};
-use mmaprobe::reason::carries::{CarryBits, enough, with_carry_bits};
-use mmaprobe::smt::properties::chain;
-use mmaprobe::smt::query::{Answer, By, Plan, distinguish_all};
+use mmaprobe::smt::query::{By, Plan};
 use mmaprobe::smt::solver::Program;
-
-const MODES: [Rounding; 4] =
-    [Rounding::NearestTiesToEven, Rounding::TowardZero, Rounding::Up, Rounding::Down];
-
-/// A model and others, from each of which it has to differ on one input.
-struct Part {
-    one: Model,
-    others: Vec<Model>,
-}
-
-/// A row of the table.
-struct Query {
-    name: &'static str,
-    /// Seconds of Z3 4.8.9 and cvc5 1.0.2 in the paper.
-    published: [&'static str; 2],
-    parts: Vec<Part>,
-    /// For carry bits: the model whose bits are counted, and how many too few.
-    carries: Option<(Model, u32)>,
-}
-
-fn round(format: mmaprobe::model::Format, rounding: Rounding) -> RoundTo {
-    RoundTo { rounding, ..RoundTo::nearest_even(format) }
-}
-
-/// A fused sum of fp16 products, of which the paper files each under the exponent of its leading one.
-fn fused(k: usize, fraction_bits: u32) -> Result<Model, Box<dyn Error>> {
-    let algorithm = Algorithm::Fda { fraction_bits, output: Output::Rz23 };
-    let mut model = algorithm.model(&Types::plain(FP16, FP32, k))?;
-    if let Added::Fused(fused) = &mut model.tree.rules[0].added {
-        fused.exponents = Exponents::Normalised;
-    }
-    Ok(model)
-}
-
-/// (p0 + p1) + p2 or p0 + (p1 + p2), then c, each sum rounded to fp32 toward zero.
-fn ordered(left: bool) -> Model {
-    let rule = Rule { normalised: Normalised::To(round(FP32, Rounding::TowardZero)), ..Rule::ieee(FP32) };
-    let leaves = [Node::Product(0), Node::Product(1), Node::Product(2), Node::Accumulator];
-    let pair = if left { vec![0, 1] } else { vec![1, 2] };
-    let triple = if left { vec![4, 2] } else { vec![0, 4] };
-    let sums = [pair, triple, vec![5, 3]].map(|children| Node::Sum { children, rule: 0 });
-    let nodes = leaves.into_iter().chain(sums).collect();
-    Model { k: 3, tree: Tree { nodes, rules: vec![rule] }, ..Model::chain_of_fma(FP16, FP32, 3) }
-}
-
-fn queries() -> Result<Vec<Query>, Box<dyn Error>> {
-    let exact = |k: usize| -> Model {
-        Model { nan: NanRule::Canonical(0x7fff_ffff), ..Model::chain_of_fma(FP16, FP32, k) }
-    };
-    let order = |k: usize| -> Vec<usize> { (0..k).collect() };
-    let rounded_product = |mode| Model { product: Product::Rounded(round(FP16, mode)), ..exact(1) };
-    // Property 1: c and d in fp16; products and sums in fp32, or all in fp16, toward zero.
-    let to_half = |product, sums: RoundTo| -> Model {
-        let types = Types { c: FP16, d: FP16, ..Types::plain(FP16, FP32, 2) };
-        let base = Model { c: mmaprobe::model::tree::Operand::plain(FP16), d: types.d, product, ..exact(2) };
-        let last = round(FP16, Rounding::TowardZero);
-        let nan = NanRule::Canonical(0x7fff);
-        Model { nan, ..chain(&base, &order(2), sums, Some(last)) }
-    };
-    let zero = Rounding::TowardZero;
-    // Property 2: one product, converted to fp16.
-    let converted = |mode| -> Model {
-        let base = Model { d: FP16, nan: NanRule::Canonical(0x7fff), ..exact(1) };
-        chain(&base, &order(1), round(FP16, mode), None)
-    };
-    let volta = |k| fused(k, 23);
-    let limited = |model: &Model, carry_bits| with_carry_bits(model, carry_bits, 1);
-    let part = |one: Model, others: Vec<Model>| Part { one, others };
-    let pairs = |one: &Model, others: Vec<Model>| -> Vec<Part> {
-        others.into_iter().map(|other| part(one.clone(), vec![other])).collect()
-    };
-    let (five, nine) = (volta(4)?, fused(8, 24)?);
-    Ok(vec![
-        Query {
-            name: "Exact multiplication",
-            published: ["0.55", "0.027"],
-            parts: vec![part(exact(1), MODES.map(rounded_product).to_vec())],
-            carries: None,
-        },
-        Query {
-            name: "Exact addition in fp16",
-            published: ["27.59", "0.12"],
-            parts: vec![part(
-                to_half(Product::Exact, round(FP32, zero)),
-                vec![to_half(Product::Rounded(round(FP16, zero)), round(FP16, zero))],
-            )],
-            carries: None,
-        },
-        Query {
-            name: "Rounding of final result",
-            published: ["0.52", "0.008"],
-            parts: pairs(&converted(MODES[0]), MODES[1..].iter().map(|&mode| converted(mode)).collect()),
-            carries: None,
-        },
-        Query {
-            name: "Rounding of accumulator",
-            published: ["0.34", "0.017"],
-            parts: pairs(
-                &volta(1)?,
-                MODES
-                    .iter()
-                    .map(|&mode| chain(&volta(1).expect("as before"), &order(1), round(FP32, mode), None))
-                    .collect(),
-            ),
-            carries: None,
-        },
-        Query {
-            name: "Accumulation order",
-            published: ["9.87", "0.25"],
-            parts: vec![part(ordered(true), vec![ordered(false)])],
-            carries: None,
-        },
-        Query {
-            name: "Normalisation",
-            published: ["9.63", "0.25"],
-            parts: vec![part(volta(2)?, vec![chain(&volta(2)?, &order(2), round(FP32, zero), None)])],
-            carries: None,
-        },
-        Query {
-            name: "3 carry bits (Volta, Turing)",
-            published: ["410.25", "72.793"],
-            parts: vec![part(limited(&five, 3), vec![limited(&five, 2)])],
-            carries: Some((five, 2)),
-        },
-        Query {
-            name: "4 carry bits (Ampere)",
-            published: ["> 21600", "> 21600"],
-            parts: vec![part(limited(&nine, 4), vec![limited(&nine, 3)])],
-            carries: Some((nine, 3)),
-        },
-    ])
-}
-
-/// Seconds that answering all parts takes; what is in the way otherwise.
-fn answered(query: &Query, plan: &Plan) -> Result<String, Box<dyn Error>> {
-    let start = Instant::now();
-    if let (Some((model, too_few)), By::Reasoning) = (&query.carries, plan.by) {
-        let needed = matches!(enough(model, *too_few), CarryBits::TooFew(_));
-        let suffice = matches!(enough(model, too_few + 1), CarryBits::Enough(_));
-        return Ok(match (needed, suffice) {
-            (true, true) => format!("{:.4}", start.elapsed().as_secs_f64()),
-            _ => "not answered".into(),
-        });
-    }
-    for Part { one, others } in &query.parts {
-        let others: Vec<&Model> = others.iter().collect();
-        match distinguish_all(one, &others, plan)? {
-            Answer::Differ(_) => {}
-            Answer::Equal { by } => return Ok(format!("equal ({by})")),
-            Answer::Unknown { .. } if plan.by == By::Reasoning => return Ok("not found".into()),
-            Answer::Unknown { .. } => return Ok(format!("> {}", plan.limit.as_secs())),
-        }
-    }
-    Ok(format!("{:.4}", start.elapsed().as_secs_f64()))
-}
+use mmaprobe::smt::table4::{Answered, answer, queries};
 
 fn main() -> Result<(), Box<dyn Error>> {
     let seconds = std::env::args().nth(1).map_or(Ok(60), |text| text.parse())?;
@@ -186,11 +24,18 @@ fn main() -> Result<(), Box<dyn Error>> {
     for query in queries()? {
         let mut row = vec![query.name.to_string()];
         row.extend(query.published.map(String::from));
-        row.push(answered(&query, &plan(By::Reasoning, None))?);
+        row.push(shown(answer(&query, &plan(By::Reasoning, None))?));
         for &solver in &solvers {
-            row.push(answered(&query, &plan(By::Solver, Some(solver)))?);
+            row.push(shown(answer(&query, &plan(By::Solver, Some(solver)))?));
         }
         println!("| {} |", row.join(" | "));
     }
     Ok(())
+}
+
+fn shown(answered: Answered) -> String {
+    match answered {
+        Answered::In(seconds) => format!("{seconds:.4}"),
+        Answered::Not(why) => why,
+    }
 }

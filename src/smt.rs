@@ -15,4 +15,5 @@ pub mod properties;
 pub mod query;
 pub mod script;
 pub mod solver;
+pub mod table4;
 pub mod text;

@@ -239,8 +239,9 @@ fn subtraction(lab: &Lab, facts: &Facts) -> Result<Finding, DeviceError> {
     })
 }
 
-fn ulp(lab: &Lab) -> i32 {
-    -(lab.signature.d.fraction_bits as i32)
+/// The exponent of the last bit that the result of a sum near 1 and its summands both have.
+fn ulp(facts: &Facts) -> i32 {
+    -facts.result_bits.min(facts.cut)
 }
 
 /// 1 + 3u in c, and 1, 1, 1, u on the products in each order: 4 + 4u.
@@ -248,7 +249,7 @@ fn two_carries(lab: &Lab, facts: &Facts) -> Result<Finding, DeviceError> {
     let Some(&[p0, p1, p2, p3]) = facts.together.first_chunk::<4>().filter(|_| facts.with_c) else {
         return Ok(TWO_CARRIES.impossible("fewer than four products are aligned together with c"));
     };
-    let u = ulp(lab);
+    let u = ulp(facts);
     let products = [p0, p1, p2, p3];
     let question = |place: usize| {
         let mut values: Vec<_> = products
@@ -292,8 +293,8 @@ fn three_carries(lab: &Lab, facts: &Facts) -> Result<Finding, DeviceError> {
     })
 }
 
-/// The largest summands below 2, as many as it takes to need 1, 2 … carry bits; and all summands as
-/// large as they can be.
+/// The largest summands below 2, as many as it takes to need 1, 2 … carry bits; and all summands as large
+/// as they can be.
 fn carries(lab: &Lab, facts: &Facts) -> Result<Finding, DeviceError> {
     let terms = facts.terms();
     if terms < 3 {
@@ -312,19 +313,34 @@ fn carries(lab: &Lab, facts: &Facts) -> Result<Finding, DeviceError> {
         }
         lab.values(&values)
     };
-    // n carry bits hold sums below 2^(n + 1): more than 2^n of these summands need n + 1.
-    let counts = (1..=most).map(|bits| ((1usize << (bits - 1)) + 1).min(terms));
+    // A sum of 2^n or more needs n carry bits: as few summands as reach it, each cut off at alignment.
+    let aligned = |value: Dyadic| {
+        let term = Term::new(false, value.significand.into(), value.exponent, 0);
+        term.aligned(lab.unit - facts.cut, Rounding::TowardZero, 0)
+    };
+    let reaches_with = |count: usize, bits: u32| {
+        let products = vec![aligned(below_two); count.min(facts.together.len())];
+        let c = (count > facts.together.len()).then(|| aligned(c_below_two));
+        let sum = Term::sum(products.iter().chain(&c));
+        sum.leading_exponent() >= Some(lab.unit + bits as i32)
+    };
     let mut asked = Vec::new();
     let mut questions = Vec::new();
-    for (count, bits) in counts.zip(1..) {
-        if let Some(question) = question(count, below_two) {
-            questions.push(question);
-            asked.push(lab.number(1, bits));
+    let mut needed = 0;
+    for bits in 1..=most {
+        let Some(count) = (2..=terms).find(|&count| reaches_with(count, bits)) else { continue };
+        needed = bits;
+        let Some(question) = question(count, below_two) else { continue };
+        if !lab.holds(lab.number(1, bits as i32)) {
+            continue;
         }
+        questions.push(question);
+        asked.push((lab.number(1, bits as i32), bits));
     }
-    if questions.len() < most as usize {
+    let Some(&(_, most)) = asked.last() else {
         return Ok(CARRIES.impossible("the formats hold no such values"));
-    }
+    };
+    let below_two_only = questions.len();
     // Products of two such factors are below 4: unless they are normalised first, the sum needs a bit more.
     let b = &lab.signature.b;
     let pair = (u128::from((2u64 << a.fraction_bits) - 1)) * u128::from((2u64 << b.fraction_bits) - 1);
@@ -336,18 +352,24 @@ fn carries(lab: &Lab, facts: &Facts) -> Result<Finding, DeviceError> {
         let leading = sum.leading_exponent().unwrap_or(0);
         if let Some(question) = question(terms, value).filter(|_| lab.holds(Dyadic::power(leading))) {
             questions.push(question);
-            asked.push(Dyadic::power(leading));
+            asked.push((Dyadic::power(leading), most));
         }
     }
     let cases = lab.ask(questions)?;
     let reaches = |case: &Case, least: Dyadic| {
         lab.result(case).is_some_and(|result| !difference(result, least).negative)
     };
-    let held = cases.iter().zip(&asked).take_while(|&(case, &least)| reaches(case, least)).count();
-    Ok(if held == cases.len() {
+    let held = cases.iter().zip(&asked).take_while(|&(case, &(least, _))| reaches(case, least)).count();
+    Ok(if held == cases.len() && most < needed {
+        let d = lab.signature.d;
+        let meaning = format!(
+            "No sum overflows as far as {d} reaches: {most} bits, where {terms} summands can need {needed}."
+        );
+        CARRIES.finding(cases, format!("at least {most}"), meaning)
+    } else if held == cases.len() {
         let meaning = format!("No sum overflows: {most} bits, and {terms} summands need no more.");
         CARRIES.finding(cases, most.to_string(), meaning)
-    } else if held >= most as usize {
+    } else if held >= below_two_only {
         let meaning = format!(
             "{most} bits hold sums of {terms} summands below 2; products between 2 and 4 need one more, and \
              overflow."
@@ -355,7 +377,7 @@ fn carries(lab: &Lab, facts: &Facts) -> Result<Finding, DeviceError> {
         CARRIES.finding(cases, format!("{most} below 2 only"), meaning)
     } else {
         let meaning = format!("The sum of case {} does not arrive.", held + 1);
-        CARRIES.finding(cases, format!("fewer than {}", (held + 1).min(most as usize)), meaning)
+        CARRIES.finding(cases, format!("fewer than {}", asked[held].1), meaning)
     })
 }
 

@@ -5,7 +5,7 @@ use crate::bits::Shown;
 use crate::device::{Device, DeviceError, Instruction, run_checked};
 use crate::model::{Decoded, Format, Term};
 use crate::probes::place::{self, Dyadic};
-use crate::probes::precision::{LONGEST, triple_ladder};
+use crate::probes::precision::{LONGEST, pair_ladder, triple_ladder, unit};
 use crate::probes::{DotAdd, Signature, Summand};
 
 /// An input and what came back.
@@ -77,10 +77,13 @@ impl<'d> Lab<'d> {
 
     /// The same, with a 1 from which the summands reach down to where bits are lost.
     pub(super) fn scaled_for(self, facts: &Facts) -> Lab<'d> {
-        let (a, b) = (&self.signature.a, &self.signature.b);
-        let low = a.min_quantum() + b.min_exponent();
+        let Signature { a, b, d, .. } = &self.signature;
+        // The last bit kept has to be one that the result can show.
+        let by_result = facts.cut + 1 + d.min_quantum();
         let (_, high) = place::reach(&self.signature);
-        Lab { unit: (low + facts.cut + 4).clamp(0, (high - 4).max(0)), ..self }
+        // And the products have to reach below it.
+        let by_products = facts.cut + 4 + a.min_quantum() + b.min_exponent();
+        Lab { unit: by_products.max(by_result).clamp(0, (high - 4).max(0)), ..self }
     }
 
     pub(super) fn k(&self) -> usize {
@@ -212,6 +215,8 @@ pub(super) struct Facts {
     pub(super) c_bits: Option<i32>,
     /// `product_bits`, or the fraction bits of d where nothing is lost at alignment.
     pub(super) cut: i32,
+    /// Fraction bits of the result that are used: those of d's format, or fewer where 1 + ε shows that.
+    pub(super) result_bits: i32,
     /// What was asked to find `together`.
     pub(super) size_cases: Vec<Case>,
 }
@@ -229,7 +234,10 @@ impl Facts {
         }
         let fraction_bits = lab.signature.d.fraction_bits as i32;
         let cut = product_bits.unwrap_or(fraction_bits);
-        Ok(Facts { together, with_c, product_bits, c_bits, cut, size_cases })
+        let other = together.get(1).map_or(Summand::C, |&k| Summand::Product(k));
+        let shown = last_shown(lab, product(0), other)?;
+        let result_bits = shown.map_or(fraction_bits, |bits| bits.min(fraction_bits));
+        Ok(Facts { together, with_c, product_bits, c_bits, cut, result_bits, size_cases })
     }
 
     /// Summands that are aligned together.
@@ -259,6 +267,17 @@ fn kept(lab: &Lab, triple: (Summand, Summand, Summand)) -> Result<Option<i32>, D
     let results = lab.answers(&ladder)?;
     let is_lost =
         |&bits: &u64| number_of(&lab.signature.d, bits).is_some_and(|number| number.significand == 0);
+    Ok(results.iter().position(is_lost).map(|lost| lost as i32 - 1))
+}
+
+/// The last ε = 2^−t with which 1 + ε is not 1, if there is a first one with which it is.
+fn last_shown(lab: &Lab, one: Summand, small: Summand) -> Result<Option<i32>, DeviceError> {
+    let ladder = pair_ladder(&lab.signature, one, small, false);
+    let large = Dyadic::power(unit(&lab.signature));
+    let results = lab.answers(&ladder)?;
+    let is_lost = |&bits: &u64| {
+        number_of(&lab.signature.d, bits).is_some_and(|number| difference(number, large).is_zero())
+    };
     Ok(results.iter().position(is_lost).map(|lost| lost as i32 - 1))
 }
 

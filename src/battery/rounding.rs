@@ -152,7 +152,7 @@ fn truncated(lab: &Lab, facts: &Facts) -> Result<Finding, DeviceError> {
 
 /// 1 + j/4 units in the last place of d, held to that precision inside.
 fn result(lab: &Lab, facts: &Facts) -> Result<Finding, DeviceError> {
-    let d = lab.signature.d.fraction_bits as i32;
+    let d = facts.result_bits;
     let c_holds_ulps = lab.signature.c.fraction_bits as i32 >= d;
     // Held inside either because sums keep two bits more than d, or because three 1s make the exact sum
     // 4 + j, of which d keeps every fourth unit.
@@ -187,6 +187,17 @@ fn result(lab: &Lab, facts: &Facts) -> Result<Finding, DeviceError> {
         return Ok(RESULT.impossible(format!("no sum has more bits than {} keeps", lab.signature.d)));
     }
     let cases = lab.ask(questions)?;
+    let is_exact = |(&(negative, magnitude, _), case): (&(bool, u64, u32), &Case)| {
+        let exact = if negative { -(magnitude as i64) } else { magnitude as i64 };
+        lab.multiple(case, lab.unit + place) == Some(exact)
+    };
+    if asked.iter().zip(&cases).all(is_exact) {
+        return Ok(RESULT.finding(
+            cases,
+            "not rounded",
+            "All bits of these sums arrive in d: no rounding shows.",
+        ));
+    }
     let observed: Vec<_> = asked
         .iter()
         .zip(&cases)
