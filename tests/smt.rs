@@ -132,7 +132,7 @@ fn what_this_cpu_was_found_to_compute_is_encoded_as_it_is_executed() {
         let Some(arithmetic) = &entry.arithmetic else { continue };
         let model = Model::try_from(arithmetic).expect("the arithmetic is executable");
         if !seen.contains(&model) {
-            same(&entry.name, &model, INPUTS / 2);
+            same(&entry.name, &model, INPUTS);
             seen.push(model);
         }
     }

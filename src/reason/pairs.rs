@@ -60,7 +60,7 @@ pub fn difference_from_all(one: &Model, others: &[&Model], seed: u64) -> Option<
     let distances = distances(&models.models);
     let mut tried = 0;
     // The largest sums there are, where a model's integer bits are limited.
-    for model in [&[one], others].concat() {
+    for model in [&[one], others].concat().into_iter().filter(|model| has_limited_carry(model)) {
         for input in carries::candidates(model, &signature) {
             tried += 1;
             if models.differ(&input) {
@@ -89,6 +89,12 @@ pub fn difference_from_all(one: &Model, others: &[&Model], seed: u64) -> Option<
     let found = directed::search(&signature, one, other, &pool, seed)?;
     // The search compares in its own way; what counts is this.
     models.differ(&found).then(|| models.shrunk(&found, tried))
+}
+
+/// Whether a sum of the model has a limited integer part.
+fn has_limited_carry(model: &Model) -> bool {
+    let is_limited = |added: &Added| matches!(added, Added::Fused(Fused { carry: Some(_), .. }));
+    model.tree.rules.iter().any(|rule| is_limited(&rule.added))
 }
 
 /// A model and others, ready to be executed.
