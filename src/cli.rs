@@ -1,5 +1,7 @@
 //! The command line: what can be said, and the help for it.
 
+mod proofs;
+
 use std::path::PathBuf;
 use std::str::FromStr;
 
@@ -7,6 +9,10 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::explain::{Bits, Named};
 use crate::selftest::Which;
+use proofs::BATTERY_HELP;
+pub use proofs::{
+    Answerer, Battery, BatteryFormat, Smt, SmtCheck, SmtDistinguish, SmtEval, SmtModel, SolverName, Solving,
+};
 
 /// Finds out what a matrix unit actually computes, bit for bit.
 #[derive(Debug, Parser)]
@@ -99,6 +105,12 @@ Examples:
     /// Multiply matrices of any size with one instruction of a device: D = A·B + C
     #[command(after_help = SIMULATE_HELP)]
     Simulate(Simulate),
+    /// Put the literature's feature experiments to a device's instructions
+    #[command(after_help = BATTERY_HELP)]
+    Battery(Battery),
+    /// Instructions as formulas: export them, and have a solver prove things of them
+    #[command(subcommand)]
+    Smt(Smt),
     /// Measure how fast instructions are, on registers alone
     #[command(after_help = THROUGHPUT_HELP)]
     Throughput(Throughput),

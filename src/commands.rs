@@ -1,5 +1,6 @@
 //! The commands: thin, from arguments to the library and from its results to stdout.
 
+mod battery;
 mod characterize;
 mod devices;
 mod explain;
@@ -10,6 +11,7 @@ mod open;
 mod selftest;
 mod show;
 mod simulate;
+mod smt;
 mod throughput;
 mod validate;
 mod vectors;
@@ -24,6 +26,7 @@ use crate::device::sim::SimError;
 use crate::device::{Device, DeviceError, Fault, Instruction, listing};
 use crate::generate::{GenerateError, WriteError};
 use crate::sheet::SheetError;
+use crate::smt::query::QueryError;
 
 /// How a command ended that did what it was asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,6 +67,9 @@ pub enum Failure {
     /// A crate cannot be written.
     #[error(transparent)]
     Write(#[from] WriteError),
+    /// A solver could not be asked.
+    #[error(transparent)]
+    Query(#[from] QueryError),
     /// Output could not be written.
     #[error("cannot write the output: {0}")]
     Output(std::io::Error),
@@ -95,6 +101,7 @@ impl Failure {
             | Failure::Sheet(_)
             | Failure::Catalog(_)
             | Failure::Generate(_)
+            | Failure::Query(_)
             | Failure::Write(_) => ExitCode::from(2),
             // The file is to blame, not the device.
             Failure::Device(DeviceError { fault: Fault::Recording(_), .. }) => ExitCode::from(2),
@@ -137,6 +144,8 @@ pub fn run(cli: Cli) -> Result<Outcome, Failure> {
         Command::Devices => devices::run(&catalog),
         Command::Instructions(arguments) => instructions::run(&arguments, &catalog),
         Command::Characterize(arguments) => characterize::run(&arguments, &catalog),
+        Command::Battery(arguments) => battery::run(&arguments, &catalog),
+        Command::Smt(arguments) => smt::run(&arguments, &catalog),
         Command::Selftest(arguments) => selftest::run(&arguments),
         Command::Explain(arguments) => explain::run(&arguments),
         Command::Layout(arguments) => layout::run(&arguments, &catalog),

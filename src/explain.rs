@@ -11,7 +11,7 @@ use crate::table;
 
 /// An operand's 64 bits as typed: hexadecimal (`0x`), binary (`0b`) or decimal, `_` between digits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Bits(u64);
+pub struct Bits(pub(crate) u64);
 
 impl FromStr for Bits {
     type Err = String;

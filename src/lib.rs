@@ -6,11 +6,13 @@
 #![warn(missing_docs)]
 
 pub mod batch;
+pub mod battery;
 pub mod bits;
 pub mod catalog;
 pub mod characterize;
 pub mod cli;
 pub mod commands;
+pub mod correction;
 pub mod device;
 pub mod explain;
 pub mod gemm;
@@ -20,9 +22,11 @@ pub mod matrix;
 pub mod npy;
 pub mod output;
 pub mod progress;
+pub mod reason;
 pub mod selftest;
 pub mod sheet;
 pub mod shrink;
+pub mod smt;
 pub mod table;
 pub mod throughput;
 pub mod validation;

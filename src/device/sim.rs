@@ -14,6 +14,7 @@ use crate::device::apple;
 use crate::device::sheet::{OpenError, simulate};
 use crate::device::simulated::Simulated;
 use crate::device::{Batch, Device, DeviceError, Fault, Identity, Instruction};
+use crate::model::Model;
 
 /// A virtual device of the catalogue.
 #[derive(Clone, Debug)]
@@ -97,6 +98,12 @@ impl Sim {
         }
         let simulated = simulate(&sheet, format!("sim:{name}")).map_err(OpenError::from)?;
         Ok(Sim { simulated, architecture, alternative: dispute.is_some() })
+    }
+
+    /// The model of an instruction, by name, whatever its m and n.
+    pub fn model(&self, instruction: &str) -> Option<&Model> {
+        let instruction = self.instruction(instruction).ok()?;
+        self.simulated.model(&self.listed(&instruction))
     }
 }
 
