@@ -45,6 +45,8 @@ pub struct Architecture {
     pub families: Vec<Family>,
     /// What the vendor's assembler makes of instructions, if that has been looked at.
     pub assembled: Option<Assembled>,
+    /// Its catalogue file, if the architecture is an embedded one.
+    file: Option<&'static str>,
     /// The committed sheet, if the architecture is an embedded one.
     report: Option<&'static str>,
 }
@@ -128,7 +130,7 @@ impl Catalog {
             .map(|(path, text, report)| {
                 let architecture = file::parse(text, Path::new(path));
                 let architecture = architecture.unwrap_or_else(|error| panic!("embedded {error}"));
-                Architecture { report: *report, ..architecture }
+                Architecture { file: Some(text), report: *report, ..architecture }
             })
             .collect();
         Catalog { architectures }
@@ -204,6 +206,11 @@ impl Architecture {
             }
             None => Ok(published::sheet(self)),
         }
+    }
+
+    /// The text of its catalogue file, if it is an embedded one.
+    pub fn file(&self) -> Option<&'static str> {
+        self.file
     }
 
     /// Whether it is one of processors, whose unit the device `cpu` asks, and not of GPUs.

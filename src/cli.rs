@@ -96,6 +96,22 @@ Examples:
   mmaprobe generate reports/*.yaml -o mma-models
   mmaprobe generate cpu.yaml --evidence cpu.rec -o cpu-model")]
     Generate(Generate),
+    /// Write reports that people read: Markdown, and HTML pages that need nothing beside themselves
+    #[command(after_help = "\
+Examples:
+  mmaprobe report cpu.yaml --evidence cpu.rec -o report
+  mmaprobe report reports/*.yaml -o pages")]
+    Report(Report),
+    /// Print a script that completes commands in a shell
+    #[command(after_help = "\
+Examples:
+  mmaprobe completions bash > ~/.local/share/bash-completion/completions/mmaprobe
+  mmaprobe completions zsh > ~/.zfunc/_mmaprobe
+  mmaprobe completions fish > ~/.config/fish/completions/mmaprobe.fish")]
+    Completions(Completions),
+    /// Write manual pages
+    #[command(after_help = "Example: mmaprobe man -o ~/.local/share/man/man1")]
+    Man(Man),
     /// Multiply matrices of any size with one instruction of a device: D = A·B + C
     #[command(after_help = SIMULATE_HELP)]
     Simulate(Simulate),
@@ -251,6 +267,43 @@ pub struct Generate {
     #[arg(long, value_name = "FILE")]
     pub evidence: Vec<PathBuf>,
     /// Replace a crate that was generated before
+    #[arg(long)]
+    pub force: bool,
+}
+
+/// `report`.
+#[derive(Debug, Args)]
+pub struct Report {
+    /// The parameter sheets; each page is called by the name of its file, and the one about all of
+    /// several index
+    #[arg(required = true, value_name = "SHEET")]
+    pub sheets: Vec<PathBuf>,
+    /// The folder for NAME.md, NAME.html, index.md and index.html
+    #[arg(short, long, value_name = "DIR")]
+    pub output: PathBuf,
+    /// What `characterize --record` kept of a sheet's device: questions and answers are shown from it
+    #[arg(long, value_name = "FILE")]
+    pub evidence: Vec<PathBuf>,
+    /// Replace pages that exist
+    #[arg(long)]
+    pub force: bool,
+}
+
+/// `completions`.
+#[derive(Debug, Args)]
+pub struct Completions {
+    /// The shell
+    #[arg(value_name = "SHELL")]
+    pub shell: clap_complete::Shell,
+}
+
+/// `man`.
+#[derive(Debug, Args)]
+pub struct Man {
+    /// The folder for mmaprobe.1 and a page for each command
+    #[arg(short, long, value_name = "DIR")]
+    pub output: PathBuf,
+    /// Replace pages that exist
     #[arg(long)]
     pub force: bool,
 }

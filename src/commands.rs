@@ -1,15 +1,19 @@
 //! The commands: thin, from arguments to the library and from its results to stdout.
 
 mod characterize;
+mod completions;
 mod devices;
 mod explain;
 mod generate;
 mod instructions;
 mod layout;
+mod man;
 mod open;
+mod report;
 mod selftest;
 mod show;
 mod simulate;
+mod sources;
 mod throughput;
 mod validate;
 mod vectors;
@@ -23,6 +27,7 @@ use crate::device::sheet::OpenError;
 use crate::device::sim::SimError;
 use crate::device::{Device, DeviceError, Fault, Instruction, listing};
 use crate::generate::{GenerateError, WriteError};
+use crate::report::ReportError;
 use crate::sheet::SheetError;
 
 /// How a command ended that did what it was asked.
@@ -61,6 +66,9 @@ pub enum Failure {
     /// Sheets make no crate.
     #[error(transparent)]
     Generate(#[from] GenerateError),
+    /// Sheets make no report.
+    #[error(transparent)]
+    Report(#[from] ReportError),
     /// A crate cannot be written.
     #[error(transparent)]
     Write(#[from] WriteError),
@@ -95,6 +103,7 @@ impl Failure {
             | Failure::Sheet(_)
             | Failure::Catalog(_)
             | Failure::Generate(_)
+            | Failure::Report(_)
             | Failure::Write(_) => ExitCode::from(2),
             // The file is to blame, not the device.
             Failure::Device(DeviceError { fault: Fault::Recording(_), .. }) => ExitCode::from(2),
@@ -142,6 +151,9 @@ pub fn run(cli: Cli) -> Result<Outcome, Failure> {
         Command::Layout(arguments) => layout::run(&arguments, &catalog),
         Command::Show(arguments) => show::run(&arguments),
         Command::Generate(arguments) => generate::run(&arguments),
+        Command::Report(arguments) => report::run(&arguments, &catalog),
+        Command::Completions(arguments) => completions::run(&arguments),
+        Command::Man(arguments) => man::run(&arguments),
         Command::Simulate(arguments) => simulate::run(&arguments, &catalog),
         Command::Throughput(arguments) => throughput::run(&arguments, cli.threads, &catalog),
         Command::Validate(arguments) => match &arguments.vectors[..] {

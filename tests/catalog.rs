@@ -7,6 +7,7 @@ use mmaprobe::catalog::{Architecture, Catalog, CatalogError, Family, coverage, f
 use mmaprobe::device::sim::{Sim, SimError};
 use mmaprobe::device::{Batch, Device, Instruction, element, set_element};
 use mmaprobe::model::{Executor, Model};
+use mmaprobe::report::committed;
 use mmaprobe::sheet::{self, Status};
 
 /// The columns of Table III, and of Table IV.
@@ -521,6 +522,19 @@ fn reports_are_up_to_date() {
                 assert_eq!(sheet::load(&path).unwrap(), sheet);
             }
             None => assert!(!path.exists()),
+        }
+    }
+    let pages = committed::pages(&catalog, &reports).unwrap();
+    for (path, page) in &pages {
+        let text = std::fs::read_to_string(reports.join(path)).unwrap_or_default();
+        assert!(text == *page, "{path}: {stale}");
+    }
+    // Nothing is left of a page that is made no more.
+    for folder in ["", "measured/"] {
+        for entry in reports.join(folder).read_dir().unwrap() {
+            let path = format!("{folder}{}", entry.unwrap().file_name().to_str().unwrap());
+            let is_made = pages.iter().any(|(known, _)| *known == path);
+            assert!(is_made || !path.ends_with(".html"), "{path} is made no more");
         }
     }
     let table = std::fs::read_to_string(reports.join("coverage.md")).unwrap();

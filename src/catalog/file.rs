@@ -311,6 +311,7 @@ fn expand(document: Document) -> Result<Architecture, Misplaced> {
         gpus: gpus.collect(),
         families,
         assembled,
+        file: None,
         report: None,
     })
 }

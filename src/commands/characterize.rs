@@ -61,7 +61,7 @@ fn counted(count: u64, what: &str) -> String {
 }
 
 /// One line for each instruction on stderr. Returns whether a claim failed.
-fn summarize(sheet: &Sheet, strict: bool) -> bool {
+pub fn summarize(sheet: &Sheet, strict: bool) -> bool {
     let mut failed = false;
     for entry in &sheet.instructions {
         let validated = entry.validation.as_ref().map_or(String::new(), |validation| {

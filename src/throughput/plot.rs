@@ -5,6 +5,7 @@
 
 use std::fmt::Write;
 
+use crate::svg::escaped;
 use crate::throughput::Throughput;
 
 /// Of one plot, in pixels.
@@ -122,11 +123,6 @@ fn round_step(least: f64) -> f64 {
 /// A tick's number, without decimals where it needs none.
 fn number(value: f64) -> String {
     if value.fract() == 0.0 { format!("{value:.0}") } else { format!("{value:.2}") }
-}
-
-/// Text as XML has it.
-fn escaped(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }
 
 #[cfg(test)]
