@@ -102,6 +102,9 @@ Examples:
   mmaprobe report cpu.yaml --evidence cpu.rec -o report
   mmaprobe report reports/*.yaml -o pages")]
     Report(Report),
+    /// Bring in a new architecture: catalogue file, sheet, report and model crate
+    #[command(after_help = ONBOARD_HELP)]
+    Onboard(Onboard),
     /// Print a script that completes commands in a shell
     #[command(after_help = "\
 Examples:
@@ -285,6 +288,51 @@ pub struct Report {
     #[arg(long, value_name = "FILE")]
     pub evidence: Vec<PathBuf>,
     /// Replace pages that exist
+    #[arg(long)]
+    pub force: bool,
+}
+
+const ONBOARD_HELP: &str = "\
+The first run writes DIR/catalog.yaml: with what the catalogue knows of the
+ISA target, with what the device offers, or with an example. Fill in what is
+???, and run the same command again. It says what is missing, and with --device
+asks for the instructions that file and device share, and leaves in DIR a
+recording, a sheet, a report and a crate. --force replaces these; the catalogue
+file is yours.
+
+Examples:
+  mmaprobe onboard cdna4 --isa gfx950
+  mmaprobe onboard cdna4 --isa gfx950 \\
+    --device \"exec:python3 examples/standin.py\"";
+
+/// `onboard`.
+#[derive(Debug, Args)]
+pub struct Onboard {
+    /// The architecture's short name, in small letters: cdna4
+    #[arg(value_name = "NAME")]
+    pub name: String,
+    /// Its ISA target: gfx950, sm_103a
+    #[arg(long, value_name = "TARGET")]
+    pub isa: String,
+    /// The device to ask; without one, only the catalogue file is written and checked
+    #[arg(long, value_name = "D")]
+    pub device: Option<String>,
+    #[command(flatten)]
+    #[allow(missing_docs)]
+    pub timeout: Timeout,
+    /// Where everything goes; a folder called NAME without it
+    #[arg(short, long, value_name = "DIR")]
+    pub output: Option<PathBuf>,
+    /// Random dot-adds to validate each instruction on; 0 for none
+    #[arg(long, value_name = "N", default_value_t = 1_000_000, value_parser = clap::value_parser!(u64).range(..=MOST))]
+    pub validate: u64,
+    /// Seed of everything random
+    #[arg(long, value_name = "S", default_value_t = 1)]
+    pub seed: u64,
+    /// Date to write into the sheet
+    #[arg(long, value_name = "DATE")]
+    pub date: Option<String>,
+    /// Replace what an earlier run left, but for the catalogue file
     #[arg(long)]
     pub force: bool,
 }

@@ -8,6 +8,7 @@ mod generate;
 mod instructions;
 mod layout;
 mod man;
+mod onboard;
 mod open;
 mod report;
 mod selftest;
@@ -27,6 +28,7 @@ use crate::device::sheet::OpenError;
 use crate::device::sim::SimError;
 use crate::device::{Device, DeviceError, Fault, Instruction, listing};
 use crate::generate::{GenerateError, WriteError};
+use crate::onboard::check::CheckError;
 use crate::report::ReportError;
 use crate::sheet::SheetError;
 
@@ -72,6 +74,9 @@ pub enum Failure {
     /// A crate cannot be written.
     #[error(transparent)]
     Write(#[from] WriteError),
+    /// A catalogue file cannot be onboarded.
+    #[error(transparent)]
+    Check(#[from] CheckError),
     /// Output could not be written.
     #[error("cannot write the output: {0}")]
     Output(std::io::Error),
@@ -104,6 +109,7 @@ impl Failure {
             | Failure::Catalog(_)
             | Failure::Generate(_)
             | Failure::Report(_)
+            | Failure::Check(_)
             | Failure::Write(_) => ExitCode::from(2),
             // The file is to blame, not the device.
             Failure::Device(DeviceError { fault: Fault::Recording(_), .. }) => ExitCode::from(2),
@@ -152,6 +158,7 @@ pub fn run(cli: Cli) -> Result<Outcome, Failure> {
         Command::Show(arguments) => show::run(&arguments),
         Command::Generate(arguments) => generate::run(&arguments),
         Command::Report(arguments) => report::run(&arguments, &catalog),
+        Command::Onboard(arguments) => onboard::run(&arguments, &catalog),
         Command::Completions(arguments) => completions::run(&arguments),
         Command::Man(arguments) => man::run(&arguments),
         Command::Simulate(arguments) => simulate::run(&arguments, &catalog),

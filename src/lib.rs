@@ -19,6 +19,7 @@ pub mod inference;
 pub mod markdown;
 pub mod matrix;
 pub mod npy;
+pub mod onboard;
 pub mod output;
 pub mod progress;
 pub mod report;

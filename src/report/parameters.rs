@@ -58,19 +58,23 @@ pub fn parameters(model: &Model) -> Vec<Parameter> {
 
 /// The parameters in which two models differ, in the order of the first one's.
 pub fn differences(one: &Model, other: &Model) -> Vec<Difference> {
-    let (one, other) = (parameters(one), parameters(other));
+    between(&parameters(one), &parameters(other))
+}
+
+/// The same of parameters.
+pub fn between(one: &[Parameter], other: &[Parameter]) -> Vec<Difference> {
     let find = |all: &[Parameter], what: &str| {
         all.iter().find(|parameter| parameter.what == what).map(|parameter| parameter.value.clone())
     };
     let mut names: Vec<&String> = Vec::new();
-    for Parameter { what, .. } in one.iter().chain(&other) {
+    for Parameter { what, .. } in one.iter().chain(other) {
         if !names.contains(&what) {
             names.push(what);
         }
     }
     names
         .into_iter()
-        .map(|what| Difference { what: what.clone(), one: find(&one, what), other: find(&other, what) })
+        .map(|what| Difference { what: what.clone(), one: find(one, what), other: find(other, what) })
         .filter(|difference| difference.one != difference.other)
         .collect()
 }
