@@ -219,6 +219,20 @@ pub struct Characterize {
     /// Only instructions whose name matches, with * and ?
     #[arg(long, value_name = "GLOB")]
     pub instruction: Option<String>,
+    #[command(flatten)]
+    #[allow(missing_docs)]
+    pub thoroughness: Thoroughness,
+    /// Exit with 1 if anything stays ambiguous
+    #[arg(long)]
+    pub strict: bool,
+    #[command(flatten)]
+    #[allow(missing_docs)]
+    pub record: Record,
+}
+
+/// How much is asked, and what the sheet says of when.
+#[derive(Debug, Args)]
+pub struct Thoroughness {
     /// Random dot-adds to validate each instruction on; 0 for none
     #[arg(long, value_name = "N", default_value_t = 1_000_000, value_parser = clap::value_parser!(u64).range(..=MOST))]
     pub validate: u64,
@@ -228,12 +242,6 @@ pub struct Characterize {
     /// Date to write into the sheet
     #[arg(long, value_name = "DATE")]
     pub date: Option<String>,
-    /// Exit with 1 if anything stays ambiguous
-    #[arg(long)]
-    pub strict: bool,
-    #[command(flatten)]
-    #[allow(missing_docs)]
-    pub record: Record,
 }
 
 /// `--record`.
@@ -323,15 +331,9 @@ pub struct Onboard {
     /// Where everything goes; a folder called NAME without it
     #[arg(short, long, value_name = "DIR")]
     pub output: Option<PathBuf>,
-    /// Random dot-adds to validate each instruction on; 0 for none
-    #[arg(long, value_name = "N", default_value_t = 1_000_000, value_parser = clap::value_parser!(u64).range(..=MOST))]
-    pub validate: u64,
-    /// Seed of everything random
-    #[arg(long, value_name = "S", default_value_t = 1)]
-    pub seed: u64,
-    /// Date to write into the sheet
-    #[arg(long, value_name = "DATE")]
-    pub date: Option<String>,
+    #[command(flatten)]
+    #[allow(missing_docs)]
+    pub thoroughness: Thoroughness,
     /// Replace what an earlier run left, but for the catalogue file
     #[arg(long)]
     pub force: bool,

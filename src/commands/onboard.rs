@@ -210,9 +210,9 @@ fn found(
     instructions: &[Instruction],
 ) -> Result<Sheet, Failure> {
     let device = Recorder::create(device, &files.recording, arguments.force)?;
-    let options = Options { validate: arguments.validate, seed: arguments.seed };
+    let options = Options { validate: arguments.thoroughness.validate, seed: arguments.thoroughness.seed };
     let display = Display::new();
-    let result = characterize(&device, instructions, &options, arguments.date.clone(), &display)
+    let result = characterize(&device, instructions, &options, arguments.thoroughness.date.clone(), &display)
         .map_err(|Unfinished { error, .. }| error)
         .and_then(|sheet| device.finish().map(|()| sheet));
     display.clear();
