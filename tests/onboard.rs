@@ -27,10 +27,10 @@ fn mmaprobe(arguments: &[&str]) -> (Option<i32>, String, String) {
     (run.status.code(), text(run.stdout), text(run.stderr))
 }
 
-/// What the README says to add to the catalogue file.
-fn addition() -> String {
+/// The lines of the README from behind one text to the end of the block.
+fn block(behind: &str) -> String {
     let readme = fs::read_to_string(Path::new(ROOT).join("README.md")).unwrap();
-    let (_, rest) = readme.split_once("```yaml\n").unwrap();
+    let (_, rest) = readme.split_once(behind).unwrap();
     rest.split_once("```").unwrap().0.to_string()
 }
 
@@ -52,7 +52,7 @@ fn the_guide_leads_from_a_name_to_a_crate() {
     assert!(joined(&out).contains("the file does not describe: v_mfma_f32_4x4x4_16b_f16"), "{out}");
 
     let catalog = folder.join("catalog.yaml");
-    let text = fs::read_to_string(&catalog).unwrap() + &addition();
+    let text = fs::read_to_string(&catalog).unwrap() + &block("```yaml\n");
     fs::write(&catalog, &text).unwrap();
     let (code, out, err) = mmaprobe(&[&onboard[..], &device].concat());
     assert_eq!(code, Some(0), "{out}{err}");
@@ -68,6 +68,9 @@ fn the_guide_leads_from_a_name_to_a_crate() {
         assert_eq!(line.matches(says).count(), times, "{says}: {out}");
     }
     assert!(out.lines().all(|line| line.chars().count() <= 80), "{out}");
+    // What the README shows is what comes.
+    let shown = block("Nearest of what is published:");
+    assert!(shown.lines().count() >= 4 && out.contains(&shown), "{shown}{out}");
     for file in ["cdna4.rec", "cdna4.yaml", "report/cdna4.md", "report/cdna4.html", "cdna4-model/Cargo.toml"]
     {
         assert!(folder.join(file).exists(), "{file}");
@@ -76,7 +79,10 @@ fn the_guide_leads_from_a_name_to_a_crate() {
     assert!(folder.join("cdna4-model/tests/evidence").read_dir().unwrap().count() >= 3);
     let report = fs::read_to_string(folder.join("report/cdna4.md")).unwrap();
     assert!(report.contains("recorded answer") && report.contains("`v_mfma_f32_4x4x1_16b_f32`"));
-    assert_eq!(load(&folder.join("cdna4.yaml")).unwrap().instructions.len(), 3);
+    let sheet = folder.join("cdna4.yaml");
+    assert_eq!(load(&sheet).unwrap().instructions.len(), 3);
+    let (code, tree, _) = mmaprobe(&["show", sheet.to_str().unwrap(), "--tree"]);
+    assert!(code == Some(0) && tree.contains("Σ fused F=26 RZ → fp32 RNE"), "{tree}");
 
     // Nothing is replaced unasked, and nothing is asked before that is said.
     let (code, out, err) = mmaprobe(&[&onboard[..], &device].concat());
