@@ -19,6 +19,7 @@ pub mod inference;
 pub mod matrix;
 pub mod npy;
 pub mod output;
+pub mod plot;
 pub mod progress;
 pub mod selftest;
 pub mod sheet;
