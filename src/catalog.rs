@@ -206,6 +206,18 @@ impl Architecture {
         }
     }
 
+    /// The names of its hypothetical variants, in the order of their first use.
+    pub fn variants(&self) -> Vec<&str> {
+        let mut names: Vec<&str> = Vec::new();
+        let published = self.families.iter().filter_map(|family| family.published.as_ref());
+        for variant in published.flat_map(|published| &published.variants) {
+            if !names.contains(&variant.name.as_str()) {
+                names.push(&variant.name);
+            }
+        }
+        names
+    }
+
     /// Whether it is one of processors, whose unit the device `cpu` asks, and not of GPUs.
     pub fn is_of_processors(&self) -> bool {
         self.families.iter().any(|family| family.kernel == apple::KERNEL)
