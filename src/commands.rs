@@ -1,12 +1,15 @@
 //! The commands: thin, from arguments to the library and from its results to stdout.
 
+mod bias;
 mod characterize;
 mod devices;
+mod diff;
 mod explain;
 mod generate;
 mod instructions;
 mod layout;
 mod open;
+mod pairs;
 mod selftest;
 mod show;
 mod simulate;
@@ -17,8 +20,10 @@ mod vectors;
 use std::io::Write;
 use std::process::ExitCode;
 
+use serde::Serialize;
+
 use crate::catalog::{Catalog, CatalogError};
-use crate::cli::{Cli, Command, Threads};
+use crate::cli::{Cli, Command, Output, Threads};
 use crate::device::sheet::OpenError;
 use crate::device::sim::SimError;
 use crate::device::{Device, DeviceError, Fault, Instruction, listing};
@@ -133,12 +138,20 @@ pub fn run(cli: Cli) -> Result<Outcome, Failure> {
     for path in &cli.catalog {
         catalog.add(path)?;
     }
+    let output = cli.format;
+    if output == Output::Json
+        && !matches!(cli.command, Command::Diff(_) | Command::Bias(_) | Command::Explain(_))
+    {
+        return Err(Failure::Usage("--format json: this command prints text alone".to_string()));
+    }
     match cli.command {
         Command::Devices => devices::run(&catalog),
         Command::Instructions(arguments) => instructions::run(&arguments, &catalog),
         Command::Characterize(arguments) => characterize::run(&arguments, &catalog),
         Command::Selftest(arguments) => selftest::run(&arguments),
-        Command::Explain(arguments) => explain::run(&arguments),
+        Command::Explain(arguments) => explain::run(&arguments, output, &catalog),
+        Command::Bias(arguments) => bias::run(&arguments, output, &catalog),
+        Command::Diff(arguments) => diff::run(&arguments, output, &catalog),
         Command::Layout(arguments) => layout::run(&arguments, &catalog),
         Command::Show(arguments) => show::run(&arguments),
         Command::Generate(arguments) => generate::run(&arguments),
@@ -155,6 +168,12 @@ pub fn run(cli: Cli) -> Result<Outcome, Failure> {
 fn print(text: &str) -> Result<(), Failure> {
     let mut stdout = std::io::stdout().lock();
     stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()).map_err(Failure::Output)
+}
+
+/// Writes JSON to stdout.
+fn print_json(value: &impl Serialize) -> Result<(), Failure> {
+    let json = serde_json::to_string_pretty(value).expect("strings, numbers and lists have a JSON form");
+    print(&(json + "\n"))
 }
 
 /// The width that tables may take.

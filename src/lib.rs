@@ -6,16 +6,20 @@
 #![warn(missing_docs)]
 
 pub mod batch;
+pub mod bias;
 pub mod bits;
 pub mod catalog;
 pub mod characterize;
 pub mod cli;
 pub mod commands;
+pub mod counterexample;
 pub mod device;
+pub mod diff;
 pub mod explain;
 pub mod gemm;
 pub mod generate;
 pub mod inference;
+pub mod literal;
 pub mod matrix;
 pub mod npy;
 pub mod output;
@@ -24,6 +28,7 @@ pub mod progress;
 pub mod selftest;
 pub mod sheet;
 pub mod shrink;
+pub mod steps;
 pub mod table;
 pub mod throughput;
 pub mod validation;

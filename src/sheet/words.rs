@@ -50,6 +50,18 @@ pub fn describe(model: &Model) -> String {
     sentences.join(" ")
 }
 
+/// Says which summands meet in which sums, and nothing of how they are added.
+///
+/// # Panics
+/// If the model does not pass [`Model::check`].
+pub fn structure(model: &Model) -> String {
+    let model = model.canonical();
+    let outline = Outline::new(&model.tree);
+    let mut words = Words::new(&outline, &model.tree.rules);
+    words.structure("d", &[outline.root()], false);
+    words.sentences.join(" ")
+}
+
 /// Letters for intermediate sums.
 const LETTERS: [&str; 10] = ["s", "t", "u", "v", "w", "x", "y", "z", "q", "r"];
 
@@ -292,7 +304,8 @@ fn these_products(lists: &[Vec<usize>]) -> String {
     }
 }
 
-fn products(product: &Product) -> String {
+/// How products are formed, as a sentence.
+pub fn products(product: &Product) -> String {
     match product {
         Product::Exact => "Products are exact.".into(),
         Product::OverflowsAt { exponent } => {
@@ -471,7 +484,8 @@ fn overflow(round: &RoundTo) -> String {
     }
 }
 
-fn zero_signs(zero: &ZeroSigns) -> String {
+/// The signs of zero sums.
+pub fn zero_signs(zero: &ZeroSigns) -> String {
     let sign = |negative| if negative { "−0" } else { "+0" };
     let standard = if *zero == ZeroSigns::IEEE { "as in IEEE 754, " } else { "" };
     let mut text = format!(
@@ -485,7 +499,8 @@ fn zero_signs(zero: &ZeroSigns) -> String {
     text
 }
 
-fn nan(rule: &NanRule) -> String {
+/// Which NaN a NaN result is, as a sentence.
+pub fn nan(rule: &NanRule) -> String {
     match rule {
         NanRule::Canonical(bits) => format!("Every NaN result is {}.", Phrase(Bits(*bits))),
         NanRule::Merged { generated } => format!(
