@@ -17,7 +17,7 @@ use std::path::Path;
 pub use family::Family;
 pub use file::CatalogError;
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use crate::device::apple;
 use crate::sheet::{self, Sheet, SheetError};
@@ -65,7 +65,7 @@ pub struct Assembled {
 }
 
 /// Instructions that an assembler expands.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Expansion {
     /// The machine instructions that compute, with how many there are of each.

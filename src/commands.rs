@@ -139,27 +139,27 @@ pub fn run(cli: Cli) -> Result<Outcome, Failure> {
         catalog.add(path)?;
     }
     let output = cli.format;
-    if output == Output::Json
-        && !matches!(cli.command, Command::Diff(_) | Command::Bias(_) | Command::Explain(_))
+    if let (Output::Json, Command::Characterize(_) | Command::Generate(_) | Command::Simulate(_)) =
+        (output, &cli.command)
     {
-        return Err(Failure::Usage("--format json: this command prints text alone".to_string()));
+        return Err(Failure::Usage("--format json: this command prints no table".to_string()));
     }
     match cli.command {
-        Command::Devices => devices::run(&catalog),
-        Command::Instructions(arguments) => instructions::run(&arguments, &catalog),
+        Command::Devices => devices::run(output, &catalog),
+        Command::Instructions(arguments) => instructions::run(&arguments, output, &catalog),
         Command::Characterize(arguments) => characterize::run(&arguments, &catalog),
-        Command::Selftest(arguments) => selftest::run(&arguments),
+        Command::Selftest(arguments) => selftest::run(&arguments, output),
         Command::Explain(arguments) => explain::run(&arguments, output, &catalog),
         Command::Bias(arguments) => bias::run(&arguments, output, &catalog),
         Command::Diff(arguments) => diff::run(&arguments, output, &catalog),
-        Command::Layout(arguments) => layout::run(&arguments, &catalog),
-        Command::Show(arguments) => show::run(&arguments),
+        Command::Layout(arguments) => layout::run(&arguments, output, &catalog),
+        Command::Show(arguments) => show::run(&arguments, output),
         Command::Generate(arguments) => generate::run(&arguments),
         Command::Simulate(arguments) => simulate::run(&arguments, &catalog),
-        Command::Throughput(arguments) => throughput::run(&arguments, cli.threads, &catalog),
+        Command::Throughput(arguments) => throughput::run(&arguments, cli.threads, output, &catalog),
         Command::Validate(arguments) => match &arguments.vectors[..] {
-            [] => validate::run(&arguments, &catalog),
-            files => vectors::run(&arguments, files, &catalog),
+            [] => validate::run(&arguments, output, &catalog),
+            files => vectors::run(&arguments, files, output, &catalog),
         },
     }
 }
