@@ -1,45 +1,23 @@
 //! `diff`, `explain` and `bias`, from outside and through the library, against what can be worked out by hand.
 
+mod common;
+
 use std::path::Path;
-use std::process::{Command, Output};
 
 use mmaprobe::device::simulated::Simulated;
 use mmaprobe::device::trees::Trees;
 use mmaprobe::device::{Device, Identity, Instruction, Provenance};
 use mmaprobe::diff::{Comparison, Plan, Side, compare};
 use mmaprobe::model::algorithms::{Algorithm, Output as Rounded, Types};
-use mmaprobe::model::format::{BF16, FP16, FP32, Overflow, Subnormals, Tininess};
+use mmaprobe::model::format::{BF16, E4M3FNUZ, FP16, FP32, Overflow, Subnormals, Tininess};
 use mmaprobe::model::tree::{
     Added, Beyond, Carry, Exponents, Far, Fused, InputInfinities, InputSubnormals, NanRule, Normalised,
     Product, ZeroSigns, ZeroTerms,
 };
 use mmaprobe::model::{Model, Rounding};
 use serde_json::Value;
-use textwrap::core::display_width;
 
-fn mmaprobe(arguments: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_mmaprobe")).args(arguments).output().unwrap()
-}
-
-#[track_caller]
-fn text(arguments: &[&str], code: i32) -> String {
-    let output = mmaprobe(arguments);
-    let stderr = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(code), "{arguments:?}: {stderr}");
-    let stdout = String::from_utf8(output.stdout).unwrap();
-    for line in stdout.lines() {
-        assert!(display_width(line) <= 80, "{arguments:?}: {line}");
-    }
-    stdout
-}
-
-#[track_caller]
-fn json(arguments: &[&str], code: i32) -> Value {
-    let output = mmaprobe(&[arguments, &["--format", "json"]].concat());
-    let stderr = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(code), "{arguments:?}: {stderr}");
-    serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{arguments:?}: {error}"))
-}
+use common::{json, mmaprobe, text};
 
 fn bits(value: &Value) -> u64 {
     u64::from_str_radix(value.as_str().unwrap().trim_start_matches("0x"), 16).unwrap()
@@ -372,6 +350,63 @@ fn normalised_sums_differ_from_others() {
     assert!(comparison.is_different());
 }
 
+/// Algorithms of the paper, one parameter apart, deep inside their trees.
+#[test]
+fn algorithms_one_parameter_apart_are_told_apart() {
+    let f8 = Types::plain(E4M3FNUZ, FP32, 16);
+    let f16 = Types::plain(FP16, FP32, 16);
+    let grouped = |bits, dot, c, c_rz_below| Algorithm::Gfdrda {
+        fraction_bits: bits,
+        dot_fraction_bits: dot,
+        c_fraction_bits: c,
+        c_rz_below,
+    };
+    let chained = |bits, dot, c, chain| Algorithm::CoFdrda {
+        fraction_bits: bits,
+        dot_fraction_bits: dot,
+        c_fraction_bits: c,
+        chain,
+    };
+    for (types, one, other) in [
+        (f8, grouped(24, 31, 24, 25), grouped(24, 31, 24, 26)),
+        (f8, grouped(24, 31, 24, 25), grouped(25, 31, 24, 25)),
+        (f16, chained(24, 31, 24, 2), chained(24, 30, 24, 2)),
+        (f16, chained(24, 31, 24, 2), chained(24, 31, 25, 2)),
+        (f16, chained(24, 31, 24, 2), chained(24, 31, 24, 4)),
+        (f16, Algorithm::Gps { group: 4, flushed: true }, Algorithm::Gps { group: 2, flushed: true }),
+        (f16, Algorithm::Gps { group: 4, flushed: true }, Algorithm::Gps { group: 4, flushed: false }),
+    ] {
+        let comparison = compared(&one.model(&types).unwrap(), &other.model(&types).unwrap(), true);
+        assert!(comparison.is_different(), "{one} and {other}: none of {}", comparison.tried);
+    }
+}
+
+/// The sheet's own counterexamples can be looked at as well.
+#[test]
+fn counterexamples_of_sheets_are_explained() {
+    let mut sheet = mmaprobe::sheet::load(Path::new("reports/volta.yaml")).unwrap();
+    let entry = &mut sheet.instructions[0];
+    let words = |word: &str| vec![word.to_string(), "0x0".into(), "0x0".into(), "0x0".into()];
+    entry.counterexample = Some(mmaprobe::sheet::schema::Counterexample {
+        a: words("0x3c00"),
+        b: words("0x4000"),
+        c: "0x3f800000".into(),
+        sa: vec![],
+        sb: vec![],
+        device: "0x40400000".into(),
+        model: None,
+        note: "no more than an example".into(),
+    });
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("sheet.yaml").display().to_string();
+    std::fs::write(&path, mmaprobe::sheet::write(&sheet)).unwrap();
+    let device = ["--device", "sim:volta"];
+    let explained = json(&[&["explain", "--counterexample", &path], &device[..]].concat(), 0);
+    // 1 · 2 + 1.
+    assert_eq!(bits(&explained["devices"][0]["answer"]), u64::from(3f32.to_bits()));
+    assert_eq!(explained["devices"][0]["instruction"], sheet.instructions[0].name.as_str());
+}
+
 // What is printed of a single input.
 
 /// MMA-Sim paper, section VI.C (a): on CDNA3, −0.000001 becomes −0.25.
@@ -512,66 +547,4 @@ fn hypothetical_variants_are_no_disputes() {
     assert!(!shown.contains("hypothetical") && !shown.contains("not down"));
     let told = text(&["diff", "sim:cdna3", "sim:cdna3+rz", "--instruction", "*16x16x16_f16"], 1);
     assert!(told.contains("DIFFERENT: rounding at alignment"), "{told}");
-}
-
-// Output for programs.
-
-#[test]
-fn tables_come_as_json_too() {
-    let devices = json(&["devices"], 0);
-    let names: Vec<&str> =
-        devices["devices"].as_array().unwrap().iter().map(|one| one["device"].as_str().unwrap()).collect();
-    assert!(names.contains(&"sim:cdna3") && names.contains(&"exec:COMMAND"), "{names:?}");
-
-    let listed = json(&["instructions", "--device", "sim:volta"], 0);
-    assert_eq!(listed.as_array().unwrap().len(), 3);
-    assert_eq!(
-        (&listed[0]["k"], &listed[0]["a"], &listed[0]["d"]),
-        (&4.into(), &"fp16".into(), &"fp32".into())
-    );
-    let hopper = json(&["instructions", "--arch", "hopper"], 0);
-    assert_eq!(hopper["instructions"].as_array().unwrap().len(), 24);
-    let expansions = hopper["expansions"].as_array().unwrap();
-    assert!(expansions.iter().any(|one| one["into"].as_str().unwrap().contains("HMMA")));
-
-    let sheet = json(&["show", "reports/volta.yaml"], 0);
-    assert_eq!(sheet["instructions"][0]["algorithm"], "FDA(F=23)");
-
-    let arguments = ["validate", "--device", "sim:volta", "--against", "sim:volta+zeros", "--sets", "2000"];
-    let validated = json(&arguments, 1);
-    let failed = validated.as_array().unwrap().iter().find(|one| !one["mismatch"].is_null()).unwrap();
-    assert_ne!(failed["mismatch"]["device"], failed["mismatch"]["model"]);
-    let equal = json(&["validate", "--device", "sim:volta", "--against", "sim:v100", "--sets", "100"], 0);
-    assert!(equal.as_array().unwrap().iter().all(|one| one["mismatch"].is_null() && one["sets"] == 100));
-
-    let layout = json(&["layout", "--instruction", "mma.m16n8k16.f32.f16.f16.f32", "--matrix", "A"], 0);
-    let rows = layout["problems"][0].as_array().unwrap();
-    assert_eq!((rows.len(), &rows[0][1]), (16, &"0r0.16".into()));
-
-    let tried = json(&["selftest", "--machines", "0", "--defective", "1"], 0);
-    assert_eq!(tried[0]["verdict"], "detected");
-
-    for arguments in [
-        &["characterize", "--device", "sim:volta"][..],
-        &["show", "reports/volta.yaml", "--tree"],
-        &["explain", "0x1"],
-    ] {
-        let output = mmaprobe(&[arguments, &["--format", "json"]].concat());
-        assert_eq!(output.status.code(), Some(2), "{arguments:?}");
-        assert!(String::from_utf8_lossy(&output.stderr).contains("--format json"));
-    }
-}
-
-#[test]
-fn no_color_means_no_colour() {
-    let help = |no_color: Option<&str>| {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_mmaprobe"));
-        command.arg("--help").env("CLICOLOR_FORCE", "1").env_remove("NO_COLOR");
-        if let Some(value) = no_color {
-            command.env("NO_COLOR", value);
-        }
-        String::from_utf8(command.output().unwrap().stdout).unwrap()
-    };
-    assert!(help(None).contains('\x1b'), "colours are there to be left out");
-    assert!(!help(Some("1")).contains('\x1b'));
 }

@@ -9,7 +9,7 @@ use crate::catalog::Catalog;
 use crate::cli::{Explain, Output};
 use crate::counterexample::File;
 use crate::device::{Device, Instruction, run_checked};
-use crate::explain::explain;
+use crate::explain;
 use crate::literal;
 use crate::probes::{DotAdd, place};
 use crate::steps::exact::{self, error_in_ulps};
@@ -19,11 +19,6 @@ use crate::validation::check_comparable;
 
 pub fn run(arguments: &Explain, output: Output, catalog: &Catalog) -> Result<Outcome, Failure> {
     let Some(operand) = arguments.operand else { return dot_add(arguments, output, catalog) };
-    if output == Output::Json {
-        return Err(Failure::Usage(
-            "--format json: the fields of an operand are printed as text alone".to_string(),
-        ));
-    }
     let instruction = match &arguments.instruction[..] {
         [] => None,
         [one] => {
@@ -31,7 +26,10 @@ pub fn run(arguments: &Explain, output: Output, catalog: &Catalog) -> Result<Out
         }
         _ => return Err(Failure::Usage("an operand is one instruction's".to_string())),
     };
-    print(&explain(operand, instruction, width()))?;
+    match output {
+        Output::Text => print(&explain::explain(operand, instruction, width()))?,
+        Output::Json => print_json(&explain::document(operand, instruction))?,
+    }
     Ok(Outcome::Held)
 }
 
