@@ -2,7 +2,8 @@
 //!
 //! Data flows one way: a [device] answers questions; inference turns answers into a sum tree; a
 //! parameter sheet states it with its evidence; validation compares it with the device, and
-//! [generation](generate) makes a crate of it.
+//! [generation](generate) makes a crate of it. Beside that way, [`diff`] finds what tells two devices
+//! apart, [`steps`] how an answer comes about, and [`bias`] how far answers are off.
 #![warn(missing_docs)]
 
 pub mod batch;

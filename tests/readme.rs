@@ -16,7 +16,7 @@ const SHOWN: [(&str, i32, &[&str]); 11] = [
     (
         "diff sim:b200 sim:b200+fp4-34",
         1,
-        &["│ bits kept at alignment (F) │ 35       │ 34", "smallest input found"],
+        &["│ bits kept at alignment (F) │ 35       │ 34", "Smallest input found for"],
     ),
     ("explain --device sim:h100", 0, &["1.99999988079071", "0x3ffffc00 = 0x1.fff8p+0", "1.9998779296875"]),
     ("explain --device sim:mi250x", 0, &["read as 0", "0x00000000 = 0", "0x33800000 = 2^-24"]),

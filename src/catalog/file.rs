@@ -11,6 +11,7 @@
 //!   - {name: E100, target: gfx0000, aliases: [Example E100]}
 //! types: {f32: fp32, fp8: e4m3}    # what the ISA calls formats, where the names differ
 //! disputes: {}                     # see catalog/hopper.yaml
+//! variants: {}                     # what no hardware is said to be; see catalog/cdna3.yaml
 //! assembled: {by: ptxas 12.9.86, expansions: []}   # optional; see catalog/hopper.yaml
 //! instructions:
 //!   - kernel: mfma                 # what kind of kernel runs it

@@ -72,7 +72,7 @@ fn save(folder: &Path, names: &[String; 2], comparisons: &[Comparison], force: b
                     &example.question,
                     first,
                     Some(second),
-                    format!("the smallest input found that shows: {}", shown.what),
+                    format!("the smallest input found for: {}", shown.what),
                 ),
             };
             // Names of external devices' instructions can be anything.

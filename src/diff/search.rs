@@ -128,8 +128,14 @@ pub fn compare(
     let nans = if plan.any_nan || !mean_bits { Nans::AsOne } else { Nans::Bits };
     let duel = Duel { sides, instructions: [first, second], signature: first.signature(), nans };
     let model = |side: &Side, instruction| side.trees.and_then(|trees| trees.model(instruction)).cloned();
-    let models = model(sides[0], first).zip(model(sides[1], second));
-    let differences = models.as_ref().map(|(one, other)| aspects::differences(one, other));
+    let either = [model(sides[0], first), model(sides[1], second)];
+    // One side's tree says where to look as well.
+    let trees: Vec<&Model> = either.iter().flatten().collect();
+    let models = match &either {
+        [Some(one), Some(other)] => Some((one, other)),
+        _ => None,
+    };
+    let differences = models.map(|(one, other)| aspects::differences(one, other));
     let same_tree = differences.as_ref().map(Vec::is_empty);
     let mut comparison = Comparison {
         first: first.clone(),
@@ -141,13 +147,12 @@ pub fn compare(
     };
     // The same tree twice has no input that shows a difference: random ones are for the devices' sake.
     if same_tree != Some(true) {
-        let trees: Vec<&Model> = models.iter().flat_map(|(one, other)| [one, other]).collect();
         let pool = inputs::pool(&duel.signature, &trees, plan.seed);
         comparison.tried = pool.len() as u64;
         let answers = duel.ask(&pool)?;
         let differing: Vec<&DotAdd> =
             pool.iter().zip(&answers).filter(|(_, answers)| duel.differ(**answers)).map(|(q, _)| q).collect();
-        let search = Search { duel: &duel, models: models.as_ref(), pool: &pool, differing, seed: plan.seed };
+        let search = Search { duel: &duel, models, pool: &pool, differing, seed: plan.seed };
         comparison.differences = search.explain(differences.unwrap_or_default())?;
     }
     if !comparison.is_different() {
@@ -181,7 +186,7 @@ fn random(duel: &Duel, plan: &Plan) -> Result<(u64, Option<DotAdd>), DeviceError
 /// The search for inputs that show differences.
 struct Search<'s> {
     duel: &'s Duel<'s>,
-    models: Option<&'s (Model, Model)>,
+    models: Option<(&'s Model, &'s Model)>,
     pool: &'s [DotAdd],
     /// The inputs of the pool on which the devices differ.
     differing: Vec<&'s DotAdd>,

@@ -90,7 +90,7 @@ fn details(sides: [&Side; 2], comparison: &Comparison, width: usize) -> String {
                 text += &(textwrap::fill(&line, wrapped(width)) + "\n");
             }
             Some(example) => {
-                text += &format!("The smallest input found that shows: {what}\n");
+                text += &format!("Smallest input found for: {what}\n");
                 text += &explained(sides, comparison, example, width);
             }
         }
