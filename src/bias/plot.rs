@@ -25,8 +25,8 @@ pub fn svg(drawn: &[Drawn]) -> String {
 }
 
 fn plots(drawn: &Drawn) -> Vec<String> {
-    // All but a thousandth on each side.
-    let farthest = |errors: &Errors| errors.quantile(0.001).abs().max(errors.quantile(0.999).abs());
+    // All but one in two hundred on each side.
+    let farthest = |errors: &Errors| errors.quantile(0.005).abs().max(errors.quantile(0.995).abs());
     let farthest = drawn.errors.iter().map(farthest).fold(0.0, f64::max);
     let reach = if farthest > 0.0 { round_step(farthest) } else { 1.0 };
     let counts: Vec<Vec<f64>> = drawn.errors.iter().map(|errors| histogram(errors, reach)).collect();
