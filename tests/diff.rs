@@ -493,6 +493,8 @@ fn inputs_that_make_no_sense_are_refused() {
         assert_eq!(output.status.code(), Some(2), "{more:?}: {stderr}");
         assert!(stderr.contains(says), "{more:?}: {stderr}");
     }
+    let failed = mmaprobe(&["diff", "exec:no-such-command", "sim:volta"]);
+    assert_eq!(failed.status.code(), Some(3));
     for (arguments, says) in [
         (&["explain"][..], "--device says whose steps"),
         (&["explain", "--device", "sim:volta"], "--instruction says which"),

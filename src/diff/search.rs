@@ -257,30 +257,40 @@ impl Search<'_> {
         self.moved_forward(shrunk, wanted).map(Some)
     }
 
-    /// The same on products as far in front as still shows it: the first ones where that is all the same.
+    /// The same on products as far in front as still shows it: all of them moved together, then each.
     fn moved_forward(&self, mut question: DotAdd, wanted: Wanted) -> Result<DotAdd, DeviceError> {
         let is_live = |question: &DotAdd, k: usize| (question.a[k], question.b[k]) != (0, 0);
-        for from in 0..question.a.len() {
+        let k = question.a.len();
+        let before = (0..k).take_while(|&at| !is_live(&question, at)).count();
+        if before == k {
+            return Ok(question);
+        }
+        let together = (1..=before).rev().map(|by| {
+            let mut moved = question.clone();
+            moved.a.rotate_left(by);
+            moved.b.rotate_left(by);
+            moved
+        });
+        question = self.first_shown(together.collect(), wanted)?.unwrap_or(question);
+        for from in 0..k {
             if !is_live(&question, from) {
                 continue;
             }
-            let moved: Vec<DotAdd> = (0..from)
-                .filter(|&to| !is_live(&question, to))
-                .map(|to| {
-                    let mut moved = question.clone();
-                    moved.a.swap(from, to);
-                    moved.b.swap(from, to);
-                    moved
-                })
-                .collect();
-            if moved.is_empty() {
-                continue;
-            }
-            if let Some(first) = self.show(&moved, wanted)?.iter().position(|&shows| shows) {
-                question = moved[first].clone();
-            }
+            let each = (0..from).filter(|&to| !is_live(&question, to)).map(|to| {
+                let mut moved = question.clone();
+                moved.a.swap(from, to);
+                moved.b.swap(from, to);
+                moved
+            });
+            question = self.first_shown(each.collect(), wanted)?.unwrap_or(question);
         }
         Ok(question)
+    }
+
+    /// The first of some questions that shows it.
+    fn first_shown(&self, mut questions: Vec<DotAdd>, wanted: Wanted) -> Result<Option<DotAdd>, DeviceError> {
+        let first = self.show(&questions, wanted)?.iter().position(|&shows| shows);
+        Ok(first.map(|first| questions.swap_remove(first)))
     }
 
     fn told<'m>(&'m self, wanted: Wanted<'m>) -> Told<'m> {
