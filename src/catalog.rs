@@ -17,7 +17,7 @@ use std::path::Path;
 pub use family::Family;
 pub use file::CatalogError;
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use crate::device::apple;
 use crate::sheet::{self, Sheet, SheetError};
@@ -67,7 +67,7 @@ pub struct Assembled {
 }
 
 /// Instructions that an assembler expands.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Expansion {
     /// The machine instructions that compute, with how many there are of each.
@@ -211,6 +211,18 @@ impl Architecture {
     /// The text of its catalogue file, if it is an embedded one.
     pub fn file(&self) -> Option<&'static str> {
         self.file
+    }
+
+    /// The names of its hypothetical variants, in the order of their first use.
+    pub fn variants(&self) -> Vec<&str> {
+        let mut names: Vec<&str> = Vec::new();
+        let published = self.families.iter().filter_map(|family| family.published.as_ref());
+        for variant in published.flat_map(|published| &published.variants) {
+            if !names.contains(&variant.name.as_str()) {
+                names.push(&variant.name);
+            }
+        }
+        names
     }
 
     /// Whether it is one of processors, whose unit the device `cpu` asks, and not of GPUs.

@@ -1,11 +1,14 @@
 //! The command line: what can be said, and the help for it.
 
+mod compare;
+
 use std::path::PathBuf;
 use std::str::FromStr;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
-use crate::explain::{Bits, Named};
+pub use compare::{Bias, Diff, Explain, TwoDevices};
+
 use crate::selftest::Which;
 
 /// Finds out what a matrix unit actually computes, bit for bit.
@@ -19,9 +22,21 @@ pub struct Cli {
     /// Add the architecture that this catalogue file describes
     #[arg(long, global = true, value_name = "FILE")]
     pub catalog: Vec<PathBuf>,
+    /// How results are printed
+    #[arg(long, global = true, display_order = 101, value_name = "FORMAT", default_value = "text")]
+    pub format: Output,
     /// What to do.
     #[command(subcommand)]
     pub command: Command,
+}
+
+/// How results are printed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Output {
+    /// As tables for people.
+    Text,
+    /// As JSON.
+    Json,
 }
 
 const EXIT_CODES: &str = "\
@@ -89,6 +104,12 @@ Examples:
   mmaprobe validate --device sheet:volta.yaml \\
       --vectors v100-fp16-fp16.txt v100-fp16-fp32.txt")]
     Validate(Validate),
+    /// Say what two devices or sheets compute differently, with the smallest inputs that show it
+    #[command(after_help = compare::DIFF_HELP)]
+    Diff(Diff),
+    /// Print how far two devices' answers are from the exact results, and to which side
+    #[command(after_help = compare::BIAS_HELP)]
+    Bias(Bias),
     /// Make a crate, for Rust and C, that computes what sheets say
     #[command(after_help = "\
 Examples:
@@ -130,12 +151,9 @@ Examples:
   mmaprobe layout --instruction mma.m16n8k16.f32.f16.f16.f32 --matrix A
   mmaprobe layout --instruction wgmma.m64n8k16.f32.f16.f16 --matrix D --arch h100")]
     Layout(Layout),
-    /// Print what an operand of Apple's matrix unit says, field by field
-    #[command(after_help = "\
-Examples:
-  mmaprobe explain 0x8000000000000000
-  mmaprobe explain 0x0000860000500000 --instruction fma32
-  mmaprobe explain 0x0000860000500000 --instruction 0x00201187")]
+    /// Print every step of one output element, on one device or on several beside each other; or what
+    /// an operand of Apple's matrix unit says
+    #[command(after_help = compare::EXPLAIN_HELP)]
     Explain(Explain),
 }
 
@@ -170,17 +188,6 @@ pub struct Timeout {
     /// Seconds that an external device may say nothing, and that a GPU may compute a part
     #[arg(long, value_name = "S", default_value_t = 60.0, value_parser = seconds)]
     pub device_timeout: f64,
-}
-
-/// `explain`.
-#[derive(Debug, Args)]
-pub struct Explain {
-    /// The 64 bits of the operand, as 0x…, 0b… or in decimal
-    #[arg(value_name = "OPERAND", allow_negative_numbers = true)]
-    pub operand: Bits,
-    /// Whose operand it is: fma16, fma32, fma64 or a 32-bit instruction word
-    #[arg(long, value_name = "I")]
-    pub instruction: Option<Named>,
 }
 
 /// `layout`.

@@ -1,8 +1,10 @@
 //! The commands: thin, from arguments to the library and from its results to stdout.
 
+mod bias;
 mod characterize;
 mod completions;
 mod devices;
+mod diff;
 mod explain;
 mod generate;
 mod instructions;
@@ -10,6 +12,7 @@ mod layout;
 mod man;
 mod onboard;
 mod open;
+mod pairs;
 mod report;
 mod selftest;
 mod show;
@@ -22,8 +25,10 @@ mod vectors;
 use std::io::Write;
 use std::process::ExitCode;
 
+use serde::Serialize;
+
 use crate::catalog::{Catalog, CatalogError};
-use crate::cli::{Cli, Command, Threads};
+use crate::cli::{Cli, Command, Output, Threads};
 use crate::device::sheet::OpenError;
 use crate::device::sim::SimError;
 use crate::device::{Device, DeviceError, Fault, Instruction, listing};
@@ -148,24 +153,40 @@ pub fn run(cli: Cli) -> Result<Outcome, Failure> {
     for path in &cli.catalog {
         catalog.add(path)?;
     }
+    let output = cli.format;
+    let prints_no_table = matches!(
+        cli.command,
+        Command::Characterize(_)
+            | Command::Generate(_)
+            | Command::Report(_)
+            | Command::Onboard(_)
+            | Command::Completions(_)
+            | Command::Man(_)
+            | Command::Simulate(_)
+    );
+    if output == Output::Json && prints_no_table {
+        return Err(Failure::Usage("--format json: this command prints no table".to_string()));
+    }
     match cli.command {
-        Command::Devices => devices::run(&catalog),
-        Command::Instructions(arguments) => instructions::run(&arguments, &catalog),
+        Command::Devices => devices::run(output, &catalog),
+        Command::Instructions(arguments) => instructions::run(&arguments, output, &catalog),
         Command::Characterize(arguments) => characterize::run(&arguments, &catalog),
-        Command::Selftest(arguments) => selftest::run(&arguments),
-        Command::Explain(arguments) => explain::run(&arguments),
-        Command::Layout(arguments) => layout::run(&arguments, &catalog),
-        Command::Show(arguments) => show::run(&arguments),
+        Command::Selftest(arguments) => selftest::run(&arguments, output),
+        Command::Explain(arguments) => explain::run(&arguments, output, &catalog),
+        Command::Bias(arguments) => bias::run(&arguments, output, &catalog),
+        Command::Diff(arguments) => diff::run(&arguments, output, &catalog),
+        Command::Layout(arguments) => layout::run(&arguments, output, &catalog),
+        Command::Show(arguments) => show::run(&arguments, output),
         Command::Generate(arguments) => generate::run(&arguments),
         Command::Report(arguments) => report::run(&arguments, &catalog),
         Command::Onboard(arguments) => onboard::run(&arguments, &catalog),
         Command::Completions(arguments) => completions::run(&arguments),
         Command::Man(arguments) => man::run(&arguments),
         Command::Simulate(arguments) => simulate::run(&arguments, &catalog),
-        Command::Throughput(arguments) => throughput::run(&arguments, cli.threads, &catalog),
+        Command::Throughput(arguments) => throughput::run(&arguments, cli.threads, output, &catalog),
         Command::Validate(arguments) => match &arguments.vectors[..] {
-            [] => validate::run(&arguments, &catalog),
-            files => vectors::run(&arguments, files, &catalog),
+            [] => validate::run(&arguments, output, &catalog),
+            files => vectors::run(&arguments, files, output, &catalog),
         },
     }
 }
@@ -174,6 +195,12 @@ pub fn run(cli: Cli) -> Result<Outcome, Failure> {
 fn print(text: &str) -> Result<(), Failure> {
     let mut stdout = std::io::stdout().lock();
     stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()).map_err(Failure::Output)
+}
+
+/// Writes JSON to stdout.
+fn print_json(value: &impl Serialize) -> Result<(), Failure> {
+    let json = serde_json::to_string_pretty(value).expect("strings, numbers and lists have a JSON form");
+    print(&(json + "\n"))
 }
 
 /// The width that tables may take.

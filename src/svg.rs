@@ -1,4 +1,4 @@
-//! What every drawing in SVG needs.
+//! What every drawing in SVG needs; [plots](crate::plot) are some of them.
 
 /// Text as XML has it, in contents and in attributes.
 pub fn escaped(text: &str) -> String {

@@ -598,6 +598,7 @@ fn malformed_files_are_told_with_their_line() {
         ("k: 32, isa", "k: 0, isa", 16, "0"),
         ("m: 16, n", "n", 19, "tiles"),
         ("'MY.{A}'", "'MY.{X}'", 19, "{X}"),
+        ("    disputed: [zeros]", "    disputed: [zeros]\n    variants: [rz]", 18, "no variant `rz`"),
         ("schema: mma", "schema: [mma", 1, ""),
     ] {
         assert!(MINE.contains(from), "{from}");

@@ -1,10 +1,15 @@
 //! Every command of the README, run as it stands there: in its order, by a shell, in a folder that looks
 //! like the sources. Where that would take minutes, less is asked of the same command; the list below says
-//! what, and nothing is left out without a test that runs it elsewhere.
+//! what, and nothing is left out without a test that runs it elsewhere. The findings' commands run in
+//! tests/findings.rs, which knows what each has to show.
+
+mod common;
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+
+use common::readme::{Readme, commands};
 
 const ROOT: &str = env!("CARGO_MANIFEST_DIR");
 
@@ -39,34 +44,6 @@ const ELSEWHERE: [(&str, &str); 6] = [
 /// Devices that a machine may lack: then the command ends with 3, and says so.
 const HARDWARE: [&str; 3] = ["--device cpu", "--device cuda", "throughput"];
 
-fn readme() -> String {
-    fs::read_to_string(Path::new(ROOT).join("README.md")).unwrap()
-}
-
-/// The commands of the indented blocks, continued lines joined.
-fn commands(readme: &str) -> Vec<String> {
-    let mut commands: Vec<String> = Vec::new();
-    let mut is_continued = false;
-    for line in readme.lines() {
-        let Some(text) = line.strip_prefix("    ") else { continue };
-        let text = text.trim_start();
-        let begins = ["mmaprobe ", "cargo ", "cd ", "MMAPROBE_"].iter().any(|word| text.starts_with(word));
-        match commands.last_mut() {
-            Some(last) if is_continued => {
-                *last = format!("{} {text}", last.trim_end_matches('\\').trim_end())
-            }
-            _ if begins => commands.push(text.to_string()),
-            _ => continue,
-        }
-        is_continued = text.ends_with('\\');
-    }
-    // What follows several spaces says in words what a command does.
-    commands
-        .iter()
-        .map(|command| command.split("    ").next().unwrap_or_default().trim_end().to_string())
-        .collect()
-}
-
 /// A folder with what the README's commands expect beside them.
 fn workplace(place: &Path) -> PathBuf {
     let folder = place.join("mmaprobe");
@@ -99,7 +76,7 @@ fn every_command_runs() {
     let folder = workplace(place.path());
     let binary = Path::new(env!("CARGO_BIN_EXE_mmaprobe")).parent().unwrap();
     let path = format!("{}:{}", binary.display(), std::env::var("PATH").unwrap());
-    let all = commands(&readme());
+    let all = commands(&Readme::read().rest);
     assert!(all.len() >= 20, "{all:#?}");
     let mut used = Vec::new();
     for command in &all {
@@ -138,7 +115,7 @@ fn the_table_of_commands_is_the_help() {
     let (_, listed) = help.split_once("Commands:\n").unwrap();
     let listed = listed.lines().take_while(|line| !line.is_empty());
     let listed = listed.filter(|line| line.starts_with("  ") && !line.starts_with("   "));
-    let readme = readme();
+    let readme = Readme::read().rest;
     let (_, table) = readme.split_once("## Commands\n").unwrap();
     let (table, _) = table.split_once("\n`mmaprobe").unwrap();
     for command in listed.filter_map(|line| line.split_whitespace().next()).filter(|name| *name != "help") {

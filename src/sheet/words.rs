@@ -50,6 +50,18 @@ pub fn describe(model: &Model) -> String {
     sentences.join(" ")
 }
 
+/// Says which summands meet in which sums, and nothing of how they are added.
+///
+/// # Panics
+/// If the model does not pass [`Model::check`].
+pub fn structure(model: &Model) -> String {
+    let model = model.canonical();
+    let outline = Outline::new(&model.tree);
+    let mut words = Words::new(&outline, &model.tree.rules);
+    words.structure("d", &[outline.root()], false);
+    words.sentences.join(" ")
+}
+
 /// Letters for intermediate sums.
 const LETTERS: [&str; 10] = ["s", "t", "u", "v", "w", "x", "y", "z", "q", "r"];
 
