@@ -17,7 +17,7 @@ def dot_add(c, a, b):
     The exact sum, rounded toward zero to fp32; subnormals are kept, 2**128 and above is infinity.
     Every NaN is 0x7FFFFFFF. A sum of zero is +0, or -0 if all its summands are -0.
     """
-    summands = [fp16(x) * fp16(y) for x, y in zip(a, b)] + [fp32(c)]  # floats hold them exactly
+    summands = [number(x, 2) * number(y, 2) for x, y in zip(a, b)] + [number(c, 4)]  # floats hold them exactly
     special = [x for x in summands if not math.isfinite(x)]
     if special:
         x = sum(special)  # NaN, if there is one or if the infinities disagree
@@ -38,29 +38,25 @@ def round_toward_zero(x):
     return sign | ((exponent + 126 << 23) + significand)  # the hidden bit adds the 1 missing in 126
 
 
-def fp16(bits):
-    return struct.unpack("<e", bits.to_bytes(2, "little"))[0]
-
-
-def fp32(bits):
-    return struct.unpack("<f", bits.to_bytes(4, "little"))[0]
+def number(bits, size):
+    return struct.unpack({2: "<e", 4: "<f"}[size], bits.to_bytes(size, "little"))[0]
 
 
 # The protocol: nothing below knows what is computed.
 CODES = {"fp64": "Q", "fp32": "I", "tf32": "I", "fp16": "H", "bf16": "H"}  # the others: one byte, "B"
 
 
-def read(elements, matrix):
-    code = f"<{elements}{CODES.get(INSTRUCTION[matrix], 'B')}"
+def read(elements, kind):
+    code = f"<{elements}{CODES.get(kind, 'B')}"
     return struct.unpack(code, sys.stdin.buffer.read(struct.calcsize(code)))
 
 
-def run(count):
-    m, n, k = (INSTRUCTION[x] for x in "mnk")
-    a, b, c = read(count * m * k, "a"), read(count * k * n, "b"), read(count * m * n, "c")
+def run(instruction, dot_add, count):
+    m, n, k, *kinds = (instruction[x] for x in "mnkabcd")
+    a, b, c = (read(count * size, kind) for size, kind in zip((m * k, k * n, m * n), kinds))
     d = [dot_add(c[(p * m + i) * n + j], a[(p * m + i) * k:][:k], b[(p * n + j) * k:][:k])
          for p in range(count) for i in range(m) for j in range(n)]
-    reply({"ok": True}, struct.pack(f"<{len(d)}{CODES.get(INSTRUCTION['d'], 'B')}", *d))
+    reply({"ok": True}, struct.pack(f"<{len(d)}{CODES.get(kinds[3], 'B')}", *d))
 
 
 def reply(line, payload=b""):
@@ -68,13 +64,16 @@ def reply(line, payload=b""):
     sys.stdout.buffer.flush()
 
 
-for line in sys.stdin.buffer:
-    request = json.loads(line)
-    if request["op"] == "hello":
-        reply({"protocol": 1, "name": NAME, "instructions": [INSTRUCTION]})
-    elif request["op"] == "run" and request["instruction"] == INSTRUCTION["name"]:
-        run(request["count"])
-    elif request["op"] == "bye":
-        break
-    else:  # and end, for nobody knows how long the payload is
-        sys.exit(reply({"error": f"unknown: {line.decode().strip()}"}))
+def serve(name, instructions, functions):
+    for line in sys.stdin.buffer:
+        request = json.loads(line)
+        if request["op"] == "hello":
+            reply({"protocol": 1, "name": name, "instructions": instructions})
+        elif request["op"] == "run" and request["instruction"] in functions:
+            run(*functions[request["instruction"]], request["count"])
+        else:  # the end, in any case: nobody knows how long the payload of something else is
+            sys.exit(None if request["op"] == "bye" else reply({"error": f"unknown: {request}"}))
+
+
+if __name__ == "__main__":
+    serve(NAME, [INSTRUCTION], {INSTRUCTION["name"]: (INSTRUCTION, dot_add)})

@@ -2,8 +2,10 @@
 
 use std::fmt;
 
-use crate::model::format::Specials;
-use crate::model::{Decoded, Format};
+use serde::Serialize;
+
+use crate::model::format::{FP64, RoundTo, Specials};
+use crate::model::{Decoded, Format, Term};
 use crate::probes::{DotAdd, Signature};
 
 /// A bit pattern as hexadecimal digits of the format's width.
@@ -51,30 +53,44 @@ impl fmt::Display for Shown<'_> {
             Decoded::Infinite { negative } => write!(f, "{}infinity", sign(negative)),
             Decoded::Finite { negative, significand: 0, .. } => write!(f, "{}0", sign(negative)),
             Decoded::Finite { negative, significand, exponent } => {
-                let top = significand.ilog2();
-                let exponent = exponent - format.fraction_bits as i32 + top as i32;
-                let fraction = significand << (63 - top) << 1;
-                write!(f, "{}", sign(negative))?;
-                if fraction == 0 {
-                    return match exponent {
-                        0..10 => write!(f, "{}", 1 << exponent),
-                        _ => write!(f, "2^{exponent}"),
-                    };
+                let lsb = exponent - format.fraction_bits as i32;
+                let term = Term::new(negative, significand.into(), lsb, exponent);
+                write!(f, "{}", number(&term))?;
+                if significand.is_power_of_two() {
+                    return Ok(());
                 }
-                let hex = format!("{fraction:016x}");
-                let hex = hex.trim_end_matches('0');
-                // Every finite number of every format is an fp64; in two steps, as the scale may not be.
-                let half = (exponent - top as i32) / 2;
-                let rest = exponent - top as i32 - half;
-                let value = significand as f64 * 2f64.powi(half) * 2f64.powi(rest);
-                write!(f, "0x1.{hex}p{exponent:+} = {}{}", sign(negative), decimal(value))
+                // Every finite number of every format is an fp64.
+                write!(f, " = {}{}", sign(negative), decimal(value(&term).abs()))
             }
         }
     }
 }
 
+/// An exact number as a power of two or in hexadecimal: `-2^-24`, `0x1.8p+3`. Of more than 128 bits, the
+/// leading ones are shown, with `…` after them.
+pub fn number(term: &Term) -> String {
+    let sign = if term.negative { "-" } else { "" };
+    let reduced = term.reduced();
+    let Some(exponent) = reduced.leading_exponent() else { return format!("{sign}0") };
+    let fraction = reduced.magnitude << reduced.magnitude.leading_zeros() << 1;
+    if fraction == 0 && !reduced.sticky {
+        return match exponent {
+            0..10 => format!("{sign}{}", 1 << exponent),
+            _ => format!("{sign}2^{exponent}"),
+        };
+    }
+    let digits = format!("{fraction:032x}");
+    let more = if reduced.sticky { "…" } else { "" };
+    format!("{sign}0x1.{}{more}p{exponent:+}", digits.trim_end_matches('0'))
+}
+
+/// The fp64 nearest to an exact number.
+pub fn value(term: &Term) -> f64 {
+    f64::from_bits(FP64.pack(RoundTo::nearest_even(FP64).round(term)))
+}
+
 /// A positive number to 15 significant digits, without trailing zeros.
-fn decimal(value: f64) -> String {
+pub fn decimal(value: f64) -> String {
     let scientific = format!("{value:.14e}");
     let (digits, exponent) = scientific.split_once('e').unwrap_or((&scientific, "0"));
     let exponent: i32 = exponent.parse().unwrap_or(0);
@@ -84,6 +100,31 @@ fn decimal(value: f64) -> String {
         if plain.contains('.') { plain.trim_end_matches('0').trim_end_matches('.').to_owned() } else { plain }
     } else {
         format!("{}e{exponent}", digits.trim_end_matches('0').trim_end_matches('.'))
+    }
+}
+
+/// A dot-add as JSON has it: bit patterns in hexadecimal.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct HexDotAdd {
+    a: Vec<String>,
+    b: Vec<String>,
+    c: String,
+    sa: Vec<String>,
+    sb: Vec<String>,
+}
+
+impl HexDotAdd {
+    /// The patterns of a dot-add.
+    pub fn new(signature: &Signature, dot_add: &DotAdd) -> HexDotAdd {
+        let all = |format: &Format, bits: &[u64]| bits.iter().map(|&bits| hex(format, bits)).collect();
+        let scale = signature.scale.map_or(signature.c, |scale| scale.format);
+        HexDotAdd {
+            a: all(&signature.a, &dot_add.a),
+            b: all(&signature.b, &dot_add.b),
+            c: hex(&signature.c, dot_add.c),
+            sa: all(&scale, &dot_add.sa),
+            sb: all(&scale, &dot_add.sb),
+        }
     }
 }
 
@@ -148,7 +189,7 @@ impl fmt::Display for ShownDotAdd<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::format::{BF16, E2M1, E3M2, E4M3, E4M3FNUZ, FP16, FP32, FP64, TF32, UE8M0};
+    use crate::model::format::{BF16, E2M1, E3M2, E4M3, E4M3FNUZ, FP16, FP32, TF32, UE8M0};
 
     #[test]
     fn patterns_are_shown_in_their_width_with_their_value() {

@@ -17,7 +17,7 @@ use std::path::Path;
 pub use family::Family;
 pub use file::CatalogError;
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use crate::device::apple;
 use crate::sheet::{self, Sheet, SheetError};
@@ -45,6 +45,8 @@ pub struct Architecture {
     pub families: Vec<Family>,
     /// What the vendor's assembler makes of instructions, if that has been looked at.
     pub assembled: Option<Assembled>,
+    /// Its catalogue file, if the architecture is an embedded one.
+    file: Option<&'static str>,
     /// The committed sheet, if the architecture is an embedded one.
     report: Option<&'static str>,
 }
@@ -65,7 +67,7 @@ pub struct Assembled {
 }
 
 /// Instructions that an assembler expands.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Expansion {
     /// The machine instructions that compute, with how many there are of each.
@@ -128,7 +130,7 @@ impl Catalog {
             .map(|(path, text, report)| {
                 let architecture = file::parse(text, Path::new(path));
                 let architecture = architecture.unwrap_or_else(|error| panic!("embedded {error}"));
-                Architecture { report: *report, ..architecture }
+                Architecture { file: Some(text), report: *report, ..architecture }
             })
             .collect();
         Catalog { architectures }
@@ -204,6 +206,23 @@ impl Architecture {
             }
             None => Ok(published::sheet(self)),
         }
+    }
+
+    /// The text of its catalogue file, if it is an embedded one.
+    pub fn file(&self) -> Option<&'static str> {
+        self.file
+    }
+
+    /// The names of its hypothetical variants, in the order of their first use.
+    pub fn variants(&self) -> Vec<&str> {
+        let mut names: Vec<&str> = Vec::new();
+        let published = self.families.iter().filter_map(|family| family.published.as_ref());
+        for variant in published.flat_map(|published| &published.variants) {
+            if !names.contains(&variant.name.as_str()) {
+                names.push(&variant.name);
+            }
+        }
+        names
     }
 
     /// Whether it is one of processors, whose unit the device `cpu` asks, and not of GPUs.

@@ -254,7 +254,7 @@ fn counterexample_of(instruction: &Instruction, found: &inference::Counterexampl
     counterexample(instruction, &found.question, found.device, Some(found.model), note)
 }
 
-fn counterexample(
+pub(crate) fn counterexample(
     instruction: &Instruction,
     question: &DotAdd,
     device: u64,

@@ -1,5 +1,6 @@
 //! The command line: what can be said, and the help for it.
 
+mod compare;
 mod proofs;
 
 use std::path::PathBuf;
@@ -7,12 +8,11 @@ use std::str::FromStr;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
-use crate::explain::{Bits, Named};
+pub use compare::{Bias, Diff, Explain, TwoDevices};
+
 use crate::selftest::Which;
 use proofs::BATTERY_HELP;
-pub use proofs::{
-    Answerer, Battery, BatteryFormat, Smt, SmtCheck, SmtDistinguish, SmtEval, SmtModel, SolverName, Solving,
-};
+pub use proofs::{Answerer, Battery, Smt, SmtCheck, SmtDistinguish, SmtEval, SmtModel, SolverName, Solving};
 
 /// Finds out what a matrix unit actually computes, bit for bit.
 #[derive(Debug, Parser)]
@@ -25,9 +25,23 @@ pub struct Cli {
     /// Add the architecture that this catalogue file describes
     #[arg(long, global = true, value_name = "FILE")]
     pub catalog: Vec<PathBuf>,
+    /// How results are printed
+    #[arg(long, global = true, display_order = 101, value_name = "FORMAT", default_value = "text")]
+    pub format: Output,
     /// What to do.
     #[command(subcommand)]
     pub command: Command,
+}
+
+/// How results are printed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Output {
+    /// As tables for people.
+    Text,
+    /// As JSON.
+    Json,
+    /// As Markdown; `battery` alone prints it.
+    Markdown,
 }
 
 const EXIT_CODES: &str = "\
@@ -95,6 +109,12 @@ Examples:
   mmaprobe validate --device sheet:volta.yaml \\
       --vectors v100-fp16-fp16.txt v100-fp16-fp32.txt")]
     Validate(Validate),
+    /// Say what two devices or sheets compute differently, with the smallest inputs that show it
+    #[command(after_help = compare::DIFF_HELP)]
+    Diff(Diff),
+    /// Print how far two devices' answers are from the exact results, and to which side
+    #[command(after_help = compare::BIAS_HELP)]
+    Bias(Bias),
     /// Make a crate, for Rust and C, that computes what sheets say
     #[command(after_help = "\
 Examples:
@@ -102,6 +122,25 @@ Examples:
   mmaprobe generate reports/*.yaml -o mma-models
   mmaprobe generate cpu.yaml --evidence cpu.rec -o cpu-model")]
     Generate(Generate),
+    /// Write reports that people read: Markdown, and HTML pages that need nothing beside themselves
+    #[command(after_help = "\
+Examples:
+  mmaprobe report cpu.yaml --evidence cpu.rec -o report
+  mmaprobe report reports/*.yaml -o pages")]
+    Report(Report),
+    /// Bring in a new architecture: catalogue file, sheet, report and model crate
+    #[command(after_help = ONBOARD_HELP)]
+    Onboard(Onboard),
+    /// Print a script that completes commands in a shell
+    #[command(after_help = "\
+Examples:
+  mmaprobe completions bash > ~/.local/share/bash-completion/completions/mmaprobe
+  mmaprobe completions zsh > ~/.zfunc/_mmaprobe
+  mmaprobe completions fish > ~/.config/fish/completions/mmaprobe.fish")]
+    Completions(Completions),
+    /// Write manual pages
+    #[command(after_help = "Example: mmaprobe man -o ~/.local/share/man/man1")]
+    Man(Man),
     /// Multiply matrices of any size with one instruction of a device: D = A·B + C
     #[command(after_help = SIMULATE_HELP)]
     Simulate(Simulate),
@@ -123,12 +162,9 @@ Examples:
   mmaprobe layout --instruction mma.m16n8k16.f32.f16.f16.f32 --matrix A
   mmaprobe layout --instruction wgmma.m64n8k16.f32.f16.f16 --matrix D --arch h100")]
     Layout(Layout),
-    /// Print what an operand of Apple's matrix unit says, field by field
-    #[command(after_help = "\
-Examples:
-  mmaprobe explain 0x8000000000000000
-  mmaprobe explain 0x0000860000500000 --instruction fma32
-  mmaprobe explain 0x0000860000500000 --instruction 0x00201187")]
+    /// Print every step of one output element, on one device or on several beside each other; or what
+    /// an operand of Apple's matrix unit says
+    #[command(after_help = compare::EXPLAIN_HELP)]
     Explain(Explain),
 }
 
@@ -163,17 +199,6 @@ pub struct Timeout {
     /// Seconds that an external device may say nothing, and that a GPU may compute a part
     #[arg(long, value_name = "S", default_value_t = 60.0, value_parser = seconds)]
     pub device_timeout: f64,
-}
-
-/// `explain`.
-#[derive(Debug, Args)]
-pub struct Explain {
-    /// The 64 bits of the operand, as 0x…, 0b… or in decimal
-    #[arg(value_name = "OPERAND", allow_negative_numbers = true)]
-    pub operand: Bits,
-    /// Whose operand it is: fma16, fma32, fma64 or a 32-bit instruction word
-    #[arg(long, value_name = "I")]
-    pub instruction: Option<Named>,
 }
 
 /// `layout`.
@@ -212,6 +237,20 @@ pub struct Characterize {
     /// Only instructions whose name matches, with * and ?
     #[arg(long, value_name = "GLOB")]
     pub instruction: Option<String>,
+    #[command(flatten)]
+    #[allow(missing_docs)]
+    pub thoroughness: Thoroughness,
+    /// Exit with 1 if anything stays ambiguous
+    #[arg(long)]
+    pub strict: bool,
+    #[command(flatten)]
+    #[allow(missing_docs)]
+    pub record: Record,
+}
+
+/// How much is asked, and what the sheet says of when.
+#[derive(Debug, Args)]
+pub struct Thoroughness {
     /// Random dot-adds to validate each instruction on; 0 for none
     #[arg(long, value_name = "N", default_value_t = 1_000_000, value_parser = clap::value_parser!(u64).range(..=MOST))]
     pub validate: u64,
@@ -221,12 +260,6 @@ pub struct Characterize {
     /// Date to write into the sheet
     #[arg(long, value_name = "DATE")]
     pub date: Option<String>,
-    /// Exit with 1 if anything stays ambiguous
-    #[arg(long)]
-    pub strict: bool,
-    #[command(flatten)]
-    #[allow(missing_docs)]
-    pub record: Record,
 }
 
 /// `--record`.
@@ -263,6 +296,82 @@ pub struct Generate {
     #[arg(long, value_name = "FILE")]
     pub evidence: Vec<PathBuf>,
     /// Replace a crate that was generated before
+    #[arg(long)]
+    pub force: bool,
+}
+
+/// `report`.
+#[derive(Debug, Args)]
+pub struct Report {
+    /// The parameter sheets; each page is called by the name of its file, and the one about all of
+    /// several index
+    #[arg(required = true, value_name = "SHEET")]
+    pub sheets: Vec<PathBuf>,
+    /// The folder for NAME.md, NAME.html, index.md and index.html
+    #[arg(short, long, value_name = "DIR")]
+    pub output: PathBuf,
+    /// What `characterize --record` kept of a sheet's device: questions and answers are shown from it
+    #[arg(long, value_name = "FILE")]
+    pub evidence: Vec<PathBuf>,
+    /// Replace pages that exist
+    #[arg(long)]
+    pub force: bool,
+}
+
+const ONBOARD_HELP: &str = "\
+The first run writes DIR/catalog.yaml: with what the catalogue knows of the
+ISA target, with what the device offers, or with an example. Fill in what is
+???, and run the same command again. It says what is missing, and with --device
+asks for the instructions that file and device share, and leaves in DIR a
+recording, a sheet, a report and a crate. --force replaces these; the catalogue
+file is yours.
+
+Examples:
+  mmaprobe onboard cdna4 --isa gfx950
+  mmaprobe onboard cdna4 --isa gfx950 \\
+    --device \"exec:python3 examples/standin.py\"";
+
+/// `onboard`.
+#[derive(Debug, Args)]
+pub struct Onboard {
+    /// The architecture's short name, in small letters: cdna4
+    #[arg(value_name = "NAME")]
+    pub name: String,
+    /// Its ISA target: gfx950, sm_103a
+    #[arg(long, value_name = "TARGET")]
+    pub isa: String,
+    /// The device to ask; without one, only the catalogue file is written and checked
+    #[arg(long, value_name = "D")]
+    pub device: Option<String>,
+    #[command(flatten)]
+    #[allow(missing_docs)]
+    pub timeout: Timeout,
+    /// Where everything goes; a folder called NAME without it
+    #[arg(short, long, value_name = "DIR")]
+    pub output: Option<PathBuf>,
+    #[command(flatten)]
+    #[allow(missing_docs)]
+    pub thoroughness: Thoroughness,
+    /// Replace what an earlier run left, but for the catalogue file
+    #[arg(long)]
+    pub force: bool,
+}
+
+/// `completions`.
+#[derive(Debug, Args)]
+pub struct Completions {
+    /// The shell
+    #[arg(value_name = "SHELL")]
+    pub shell: clap_complete::Shell,
+}
+
+/// `man`.
+#[derive(Debug, Args)]
+pub struct Man {
+    /// The folder for mmaprobe.1 and a page for each command
+    #[arg(short, long, value_name = "DIR")]
+    pub output: PathBuf,
+    /// Replace pages that exist
     #[arg(long)]
     pub force: bool,
 }

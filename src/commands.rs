@@ -1,17 +1,25 @@
 //! The commands: thin, from arguments to the library and from its results to stdout.
 
 mod battery;
+mod bias;
 mod characterize;
+mod completions;
 mod devices;
+mod diff;
 mod explain;
 mod generate;
 mod instructions;
 mod layout;
+mod man;
+mod onboard;
 mod open;
+mod pairs;
+mod report;
 mod selftest;
 mod show;
 mod simulate;
 mod smt;
+mod sources;
 mod throughput;
 mod validate;
 mod vectors;
@@ -19,12 +27,16 @@ mod vectors;
 use std::io::Write;
 use std::process::ExitCode;
 
+use serde::Serialize;
+
 use crate::catalog::{Catalog, CatalogError};
-use crate::cli::{Cli, Command, Threads};
+use crate::cli::{Cli, Command, Output, Threads};
 use crate::device::sheet::OpenError;
 use crate::device::sim::SimError;
 use crate::device::{Device, DeviceError, Fault, Instruction, listing};
 use crate::generate::{GenerateError, WriteError};
+use crate::onboard::check::CheckError;
+use crate::report::ReportError;
 use crate::sheet::SheetError;
 use crate::smt::query::QueryError;
 
@@ -64,12 +76,18 @@ pub enum Failure {
     /// Sheets make no crate.
     #[error(transparent)]
     Generate(#[from] GenerateError),
+    /// Sheets make no report.
+    #[error(transparent)]
+    Report(#[from] ReportError),
     /// A crate cannot be written.
     #[error(transparent)]
     Write(#[from] WriteError),
     /// A solver could not be asked.
     #[error(transparent)]
     Query(#[from] QueryError),
+    /// A catalogue file cannot be onboarded.
+    #[error(transparent)]
+    Check(#[from] CheckError),
     /// Output could not be written.
     #[error("cannot write the output: {0}")]
     Output(std::io::Error),
@@ -102,6 +120,8 @@ impl Failure {
             | Failure::Catalog(_)
             | Failure::Generate(_)
             | Failure::Query(_)
+            | Failure::Report(_)
+            | Failure::Check(_)
             | Failure::Write(_) => ExitCode::from(2),
             // The file is to blame, not the device.
             Failure::Device(DeviceError { fault: Fault::Recording(_), .. }) => ExitCode::from(2),
@@ -140,22 +160,46 @@ pub fn run(cli: Cli) -> Result<Outcome, Failure> {
     for path in &cli.catalog {
         catalog.add(path)?;
     }
+    let output = cli.format;
+    let prints_no_table = matches!(
+        cli.command,
+        Command::Characterize(_)
+            | Command::Generate(_)
+            | Command::Report(_)
+            | Command::Onboard(_)
+            | Command::Completions(_)
+            | Command::Man(_)
+            | Command::Simulate(_)
+            | Command::Smt(_)
+    );
+    if output == Output::Markdown && !matches!(cli.command, Command::Battery(_)) {
+        return Err(Failure::Usage("--format markdown: only battery prints Markdown".to_string()));
+    }
+    if output == Output::Json && prints_no_table {
+        return Err(Failure::Usage("--format json: this command prints no table".to_string()));
+    }
     match cli.command {
-        Command::Devices => devices::run(&catalog),
-        Command::Instructions(arguments) => instructions::run(&arguments, &catalog),
+        Command::Devices => devices::run(output, &catalog),
+        Command::Instructions(arguments) => instructions::run(&arguments, output, &catalog),
         Command::Characterize(arguments) => characterize::run(&arguments, &catalog),
-        Command::Battery(arguments) => battery::run(&arguments, &catalog),
+        Command::Battery(arguments) => battery::run(&arguments, output, &catalog),
         Command::Smt(arguments) => smt::run(&arguments, &catalog),
-        Command::Selftest(arguments) => selftest::run(&arguments),
-        Command::Explain(arguments) => explain::run(&arguments),
-        Command::Layout(arguments) => layout::run(&arguments, &catalog),
-        Command::Show(arguments) => show::run(&arguments),
+        Command::Selftest(arguments) => selftest::run(&arguments, output),
+        Command::Explain(arguments) => explain::run(&arguments, output, &catalog),
+        Command::Bias(arguments) => bias::run(&arguments, output, &catalog),
+        Command::Diff(arguments) => diff::run(&arguments, output, &catalog),
+        Command::Layout(arguments) => layout::run(&arguments, output, &catalog),
+        Command::Show(arguments) => show::run(&arguments, output),
         Command::Generate(arguments) => generate::run(&arguments),
+        Command::Report(arguments) => report::run(&arguments, &catalog),
+        Command::Onboard(arguments) => onboard::run(&arguments, &catalog),
+        Command::Completions(arguments) => completions::run(&arguments),
+        Command::Man(arguments) => man::run(&arguments),
         Command::Simulate(arguments) => simulate::run(&arguments, &catalog),
-        Command::Throughput(arguments) => throughput::run(&arguments, cli.threads, &catalog),
+        Command::Throughput(arguments) => throughput::run(&arguments, cli.threads, output, &catalog),
         Command::Validate(arguments) => match &arguments.vectors[..] {
-            [] => validate::run(&arguments, &catalog),
-            files => vectors::run(&arguments, files, &catalog),
+            [] => validate::run(&arguments, output, &catalog),
+            files => vectors::run(&arguments, files, output, &catalog),
         },
     }
 }
@@ -164,6 +208,12 @@ pub fn run(cli: Cli) -> Result<Outcome, Failure> {
 fn print(text: &str) -> Result<(), Failure> {
     let mut stdout = std::io::stdout().lock();
     stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()).map_err(Failure::Output)
+}
+
+/// Writes JSON to stdout.
+fn print_json(value: &impl Serialize) -> Result<(), Failure> {
+    let json = serde_json::to_string_pretty(value).expect("strings, numbers and lists have a JSON form");
+    print(&(json + "\n"))
 }
 
 /// The width that tables may take.

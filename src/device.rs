@@ -15,6 +15,7 @@ pub mod replay;
 pub mod sheet;
 pub mod sim;
 pub mod simulated;
+pub mod trees;
 
 pub(crate) mod description;
 

@@ -6,6 +6,7 @@ use mmaprobe_apple::operand::{Enable, EnableMode, FIELDS, Field};
 use mmaprobe_apple::unit::Widths;
 use mmaprobe_apple::{Instruction, Operand, Word};
 use mmaprobe_model::Format;
+use serde::Serialize;
 
 use crate::table;
 
@@ -56,20 +57,71 @@ impl FromStr for Named {
 /// An operand as tables at most `width` columns wide: its fields, and what they make of the instruction,
 /// or of each if none is named.
 pub fn explain(Bits(bits): Bits, instruction: Option<Named>, width: usize) -> String {
-    let (instructions, of) = match instruction {
-        None => (Instruction::ALL.to_vec(), String::new()),
-        Some(Named::Name(instruction)) => (vec![instruction], format!(" of {instruction}")),
+    let of = match instruction {
+        None => String::new(),
+        Some(Named::Name(instruction)) => format!(" of {instruction}"),
         Some(Named::Word(word)) => {
             let Word { instruction, register } = word;
-            (vec![instruction], format!(" of {instruction} x{register} ({:#010x})", word.encode()))
+            format!(" of {instruction} x{register} ({:#010x})", word.encode())
         }
     };
+    let instructions = named(instruction);
     let title = format!("operand {bits:#018x}{of}\n");
-    title + &fields(bits, &instructions, width) + &effects(bits, &instructions, width)
+    let fields = table::plain(["bits", "field", "value", "meaning"], &fields(bits, &instructions), width);
+    let header = ["", "computes", "lanes of X", "lanes of Y", "Z", "registers"];
+    title + &fields + &table::plain(header, &effects(bits, &instructions), width)
+}
+
+/// The instruction that is named, or all.
+fn named(instruction: Option<Named>) -> Vec<Instruction> {
+    match instruction {
+        None => Instruction::ALL.to_vec(),
+        Some(Named::Name(instruction) | Named::Word(Word { instruction, .. })) => vec![instruction],
+    }
+}
+
+/// An operand as JSON has it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Document {
+    operand: String,
+    fields: Vec<FieldDocument>,
+    effects: Vec<EffectDocument>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+struct FieldDocument {
+    bits: String,
+    field: String,
+    value: String,
+    meaning: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+struct EffectDocument {
+    instruction: String,
+    computes: String,
+    lanes_of_x: String,
+    lanes_of_y: String,
+    z: String,
+    registers: String,
+}
+
+/// The same as [`explain`], for programs.
+pub fn document(Bits(bits): Bits, instruction: Option<Named>) -> Document {
+    let instructions = named(instruction);
+    let field = |[bits, field, value, meaning]: [String; 4]| FieldDocument { bits, field, value, meaning };
+    let effect = |[instruction, computes, lanes_of_x, lanes_of_y, z, registers]: [String; 6]| {
+        EffectDocument { instruction, computes, lanes_of_x, lanes_of_y, z, registers }
+    };
+    Document {
+        operand: format!("{bits:#018x}"),
+        fields: fields(bits, &instructions).into_iter().map(field).collect(),
+        effects: effects(bits, &instructions).into_iter().map(effect).collect(),
+    }
 }
 
 /// A row for each field, and for what is set elsewhere.
-fn fields(bits: u64, instructions: &[Instruction], width: usize) -> String {
+fn fields(bits: u64, instructions: &[Instruction]) -> Vec<[String; 4]> {
     let operand = Operand::decode(bits);
     let mut rows: Vec<[String; 4]> = FIELDS
         .iter()
@@ -96,7 +148,7 @@ fn fields(bits: u64, instructions: &[Instruction], width: usize) -> String {
     if elsewhere != 0 {
         rows.push(["others".to_string(), String::new(), format!("{elsewhere:#x}"), "ignored".to_string()]);
     }
-    table::plain(["bits", "field", "value", "meaning"], &rows, width)
+    rows
 }
 
 fn meaning(field: &Field, operand: &Operand) -> String {
@@ -141,9 +193,9 @@ fn enabled(enable: Enable) -> String {
 }
 
 /// What the operand makes of each instruction: formats, lanes, the operation, and registers of Z.
-fn effects(bits: u64, instructions: &[Instruction], width: usize) -> String {
+fn effects(bits: u64, instructions: &[Instruction]) -> Vec<[String; 6]> {
     let operand = Operand::decode(bits);
-    let rows: Vec<[String; 6]> = instructions
+    instructions
         .iter()
         .map(|&instruction| {
             let Widths { x, y, z } = Widths::of(instruction, &operand);
@@ -173,8 +225,7 @@ fn effects(bits: u64, instructions: &[Instruction], width: usize) -> String {
                 registers,
             ]
         })
-        .collect();
-    table::plain(["", "computes", "lanes of X", "lanes of Y", "Z", "registers"], &rows, width)
+        .collect()
 }
 
 /// A format as the document calls it.
@@ -246,8 +297,7 @@ mod tests {
     #[test]
     fn every_field_is_told() {
         let bits = 1 << 61 | (0b10 << 5 | 3) << 41 | 1 << 32 | 1 << 27 | 6 << 20 | 64 << 10 | 509 | 1 << 9;
-        let instructions = [Instruction::Fma32];
-        let text = fields(bits, &instructions, 80) + &effects(bits, &instructions, 80);
+        let text = explain(Bits(bits), Some(Named::Name(Instruction::Fma32)), 80);
         assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
         for says in [
             "matrix: z[j][i] += x[i] · y[j]",
@@ -268,7 +318,7 @@ mod tests {
         let words: Vec<&str> = text.split_whitespace().collect();
         assert!(words.windows(4).any(|w| w == ["│", "62", "│", "Z"]) && text.contains("ignored"), "{text}");
         // Without an instruction, it is said who looks at a field that not all look at.
-        let all = fields(bits, &Instruction::ALL, 120);
+        let all = explain(Bits(bits), None, 120);
         assert!(all.contains("only fma32 looks") && all.contains("only fma16 looks"), "{all}");
     }
 }

@@ -312,7 +312,7 @@ fn bits_of(hex: &str) -> Result<u64, String> {
     u64::from_str_radix(digits, 16).map_err(|_| format!("{hex:?} in a sheet is no bit pattern"))
 }
 
-fn question_of(found: &Counterexample) -> Result<DotAdd, String> {
+pub(crate) fn question_of(found: &Counterexample) -> Result<DotAdd, String> {
     let all = |texts: &[String]| texts.iter().map(|text| bits_of(text)).collect::<Result<Vec<u64>, String>>();
     let Counterexample { a, b, c, sa, sb, .. } = found;
     Ok(DotAdd { a: all(a)?, b: all(b)?, c: bits_of(c)?, sa: all(sa)?, sb: all(sb)? })

@@ -9,6 +9,7 @@ pub mod amendment;
 pub mod arithmetic;
 pub mod draw;
 pub mod either;
+pub mod folded;
 pub mod ordered;
 pub mod outline;
 pub mod program;

@@ -92,7 +92,7 @@ fn simpler<E>(best: &DotAdd, signature: &Signature, shows: &mut Shows<E>) -> Res
 
 /// How complicated a question is, most important first.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-struct Cost {
+pub struct Cost {
     /// Summands that are not +0 and +0·+0.
     summands: u32,
     /// NaNs.
@@ -109,7 +109,8 @@ struct Cost {
     signs: u32,
 }
 
-fn cost(signature: &Signature, question: &DotAdd) -> Cost {
+/// How complicated a question is.
+pub fn cost(signature: &Signature, question: &DotAdd) -> Cost {
     let mut total = Cost::default();
     let products = question.a.iter().zip(&question.b).filter(|product| *product != (&0, &0)).count();
     total.summands = products as u32 + u32::from(question.c != 0);

@@ -15,6 +15,7 @@ use std::time::{Duration, Instant};
 
 use mmaprobe_kernels::cpu::Unit;
 use mmaprobe_kernels::cpu::repeat::{dependent_adds, thread_time};
+use serde::Serialize;
 
 use peak::Peak;
 
@@ -49,7 +50,7 @@ impl Sample {
 }
 
 /// A figure: many samples of one thing. Disturbed ones are left out unless there are no others.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Figure {
     /// Executions a second, the median.
     pub rate: f64,
@@ -96,7 +97,7 @@ fn quantile(sorted: &[f64], part: f64) -> f64 {
 }
 
 /// What was measured of an instruction.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Throughput {
     /// The instruction.
     pub name: String,

@@ -214,7 +214,7 @@ fn a_sum_that_overflows_its_carry_bits_is_found() {
     use mmaprobe::reason::carries::with_carry_bits;
     let volta = Sim::open("volta", &Catalog::embedded()).expect("it is in the catalogue");
     let instruction = volta.instruction(V100.1).expect("it is listed");
-    let model = volta.model(V100.1).expect("it is known");
+    let model = volta.model(&instruction).expect("it is known");
     for (carry_bits, three, all) in [
         (3, "at least 3", "3"),
         (2, "at least 3", "3 below 2 only"),

@@ -7,6 +7,7 @@ use mmaprobe::catalog::{Architecture, Catalog, CatalogError, Family, coverage, f
 use mmaprobe::device::sim::{Sim, SimError};
 use mmaprobe::device::{Batch, Device, Instruction, element, set_element};
 use mmaprobe::model::{Executor, Model};
+use mmaprobe::report::committed;
 use mmaprobe::sheet::{self, Status};
 
 /// The columns of Table III, and of Table IV.
@@ -523,6 +524,19 @@ fn reports_are_up_to_date() {
             None => assert!(!path.exists()),
         }
     }
+    let pages = committed::pages(&catalog, &reports).unwrap();
+    for (path, page) in &pages {
+        let text = std::fs::read_to_string(reports.join(path)).unwrap_or_default();
+        assert!(text == *page, "{path}: {stale}");
+    }
+    // Nothing is left of a page that is made no more.
+    for folder in ["", "measured/"] {
+        for entry in reports.join(folder).read_dir().unwrap() {
+            let path = format!("{folder}{}", entry.unwrap().file_name().to_str().unwrap());
+            let is_made = pages.iter().any(|(known, _)| *known == path);
+            assert!(is_made || !path.ends_with(".html"), "{path} is made no more");
+        }
+    }
     let table = std::fs::read_to_string(reports.join("coverage.md")).unwrap();
     assert!(table == coverage::markdown(&catalog), "{stale}");
     // Where the README has the table, it is this one.
@@ -584,6 +598,7 @@ fn malformed_files_are_told_with_their_line() {
         ("k: 32, isa", "k: 0, isa", 16, "0"),
         ("m: 16, n", "n", 19, "tiles"),
         ("'MY.{A}'", "'MY.{X}'", 19, "{X}"),
+        ("    disputed: [zeros]", "    disputed: [zeros]\n    variants: [rz]", 18, "no variant `rz`"),
         ("schema: mma", "schema: [mma", 1, ""),
     ] {
         assert!(MINE.contains(from), "{from}");

@@ -4,6 +4,7 @@
 mod shapes;
 
 use mmaprobe::catalog::Catalog;
+use mmaprobe::device::Device;
 use mmaprobe::device::sim::Sim;
 use mmaprobe::model::algorithms::{Algorithm, Output, Types};
 use mmaprobe::model::format::{BF16, FP16, FP32};
@@ -16,7 +17,8 @@ use mmaprobe::reason::{execute, monotony, pairs};
 
 fn published(architecture: &str, instruction: &str) -> Model {
     let sim = Sim::open(architecture, &Catalog::embedded()).expect("it is in the catalogue");
-    sim.model(instruction).expect("it is published").clone()
+    let instruction = sim.instruction(instruction).expect("it is listed");
+    sim.model(&instruction).expect("it is published").clone()
 }
 
 fn volta() -> Model {
@@ -99,9 +101,8 @@ fn sums_that_are_exact_have_no_carry_bits_and_every_sheet_has_an_answer() {
     assert_eq!(enough(&Model::chain_of_fma(FP32, FP32, 4), 0), CarryBits::NoFusedSum);
     for architecture in ["volta", "ampere", "hopper", "cdna3", "blackwell"] {
         let sim = Sim::open(architecture, &Catalog::embedded()).expect("it is in the catalogue");
-        use mmaprobe::device::Device;
         for instruction in sim.instructions() {
-            let model = sim.model(&instruction.name).expect("it is published");
+            let model = sim.model(instruction).expect("it is published");
             let answer = enough(model, 8);
             let settled = matches!(answer, CarryBits::Enough(_) | CarryBits::NoFusedSum);
             assert!(settled, "{}: {answer:?}", instruction.name);

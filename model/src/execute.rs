@@ -7,7 +7,7 @@ use crate::format::{Decoded, Format, RoundTo};
 use crate::rounding::Rounding;
 use crate::tree::{
     Added, Beyond, Carry, Exponents, Fused, InputInfinities, InputSubnormals, Model, ModelError, NanRule,
-    NanSource, Node, Normalised, Operand, Product, Rule, ZeroTerms,
+    NanSource, Node, NodeId, Normalised, Operand, Product, Rule, ZeroTerms,
 };
 
 /// What a node of the tree evaluates to.
@@ -115,6 +115,19 @@ impl<'m> Executor<'m> {
             self.values.push(value);
         }
         &self.values
+    }
+
+    /// What the sum at a node is before it is normalised, in what was [evaluated](Executor::evaluate) last;
+    /// `None` if the node is no sum, or nothing has been evaluated.
+    pub fn unrounded(&mut self, node: NodeId) -> Option<Value> {
+        let (Node::Sum { children, rule }, Some(_)) = (&self.model.tree.nodes[node], self.values.get(node))
+        else {
+            return None;
+        };
+        let rule =
+            Rule { normalised: Normalised::No { exponent: None }, ..self.model.tree.rules[*rule].clone() };
+        let summands = children.iter().map(|&child| &self.values[child]);
+        Some(sum(self.model, &rule, summands, &mut self.terms))
     }
 }
 
@@ -458,37 +471,53 @@ fn special_sum<'v>(model: &Model, rule: &Rule, summands: impl Iterator<Item = &'
     }
 }
 
-fn fused_sum<'v>(
-    fused: &Fused,
-    numbers: impl Iterator<Item = &'v Number> + Clone,
-    terms: &mut Vec<Term>,
-) -> Term {
-    let exponent_of = |number: &Number| match fused.exponents {
+/// The exponent by which a fused sum aligns a summand.
+fn exponent_of(fused: &Fused, number: &Number) -> i32 {
+    match fused.exponents {
         _ if fused.zeros == ZeroTerms::CountedAsFp32 && number.term.is_zero() => {
             number.term.exponent - number.lowered
         }
         Exponents::Raw => number.term.exponent,
         Exponents::Normalised => number.term.leading_exponent().unwrap_or(number.term.exponent),
-    };
+    }
+}
+
+/// The exponent that a fused sum aligns its summands to; `None` if none of them counts, and there is no
+/// floor.
+pub fn largest_exponent<'v>(fused: &Fused, numbers: impl Iterator<Item = &'v Number>) -> Option<i32> {
     let counts = |number: &&Number| match fused.zeros {
         ZeroTerms::Counted | ZeroTerms::CountedAsFp32 => true,
         ZeroTerms::SumsCounted => !number.term.is_zero() || number.is_open_sum,
         ZeroTerms::Ignored => !number.term.is_zero(),
     };
-    let largest = numbers.clone().filter(counts).map(exponent_of).max();
-    let Some(largest) = largest.max(fused.floor) else {
+    numbers.filter(counts).map(|number| exponent_of(fused, number)).max().max(fused.floor)
+}
+
+/// What a fused sum keeps of the summand at this position when it aligns to an exponent: multiples of
+/// two to the first result, rounded by the second.
+pub fn cut(fused: &Fused, position: usize, number: &Number, largest: i32) -> (i32, Rounding) {
+    let alignment = fused.alignment_of(position);
+    let rounding = match alignment.far {
+        Some(far) if exponent_of(fused, number) < largest - far.distance => far.rounding,
+        _ => alignment.rounding,
+    };
+    (largest - alignment.fraction_bits as i32, rounding)
+}
+
+fn fused_sum<'v>(
+    fused: &Fused,
+    numbers: impl Iterator<Item = &'v Number> + Clone,
+    terms: &mut Vec<Term>,
+) -> Term {
+    let Some(largest) = largest_exponent(fused, numbers.clone()) else {
         return Term::zero(false, BELOW_ALL);
     };
     let finest =
         numbers.clone().enumerate().map(|(position, _)| fused.alignment_of(position).fraction_bits).max();
     let unit = largest - finest.unwrap_or(0) as i32;
     let aligned = numbers.enumerate().map(|(position, number)| {
-        let alignment = fused.alignment_of(position);
-        let rounding = match alignment.far {
-            Some(far) if exponent_of(number) < largest - far.distance => far.rounding,
-            _ => alignment.rounding,
-        };
-        (&number.term, largest - alignment.fraction_bits as i32, rounding)
+        let (quantum, rounding) = cut(fused, position, number, largest);
+        (&number.term, quantum, rounding)
     });
     let lost = fused.sticky && aligned.clone().any(|(term, quantum, _)| !term.is_multiple_of(quantum));
     // Nearly always a fixed-point sum of 128 bits is enough. (2^7 summands of 120 bits fit.)

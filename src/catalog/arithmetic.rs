@@ -1,11 +1,11 @@
 //! What a catalogue file says an instruction computes: an algorithm, and who disputes what of it.
 
 use mmaprobe_apple::alu::default_nan;
-use mmaprobe_model::Model;
 use mmaprobe_model::algorithms::{
     Algorithm, AlgorithmError, Conventions, Output, Types, chain_of_exact_sums,
 };
-use mmaprobe_model::tree::{NanRule, ZeroTerms};
+use mmaprobe_model::tree::{Added, NanRule, ZeroTerms};
+use mmaprobe_model::{Model, Rounding};
 use serde::Deserialize;
 
 use crate::sheet::spelling::Phrase;
@@ -23,6 +23,8 @@ pub struct Published {
     pub checked: Checked,
     /// What others state.
     pub disputes: Vec<Disputed>,
+    /// What nobody states, and somebody compares with.
+    pub variants: Vec<Variant>,
 }
 
 impl Published {
@@ -34,12 +36,12 @@ impl Published {
         Ok(self.nans.applied_to(self.algorithm.model(types, &Conventions::DEFAULT)?))
     }
 
-    /// The model that the other side of a dispute has.
+    /// The model that the other side of a dispute, or a variant, has.
     ///
     /// # Errors
     /// If its algorithm does not go with the types.
-    pub fn alternative(&self, disputed: &Disputed, types: &Types) -> Result<Model, AlgorithmError> {
-        Ok(self.nans.applied_to(disputed.alternative.model(types, &disputed.conventions)?))
+    pub fn alternative(&self, alternative: &Alternative, types: &Types) -> Result<Model, AlgorithmError> {
+        Ok(self.nans.applied_to(alternative.model(types)?))
     }
 }
 
@@ -82,9 +84,78 @@ pub struct Disputed {
     /// The two sides.
     pub dispute: DisputeText,
     /// What the other side has instead.
-    pub alternative: Stated,
+    pub alternative: Alternative,
+}
+
+/// A hypothetical instruction: one that no hardware is said to have, to compare a real one with.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Variant {
+    /// Its name: `sim:ARCH+NAME` executes it.
+    pub name: String,
+    /// What is different, in words.
+    pub statement: String,
+    /// Who compares with it.
+    pub source: String,
+    /// What it computes.
+    pub alternative: Alternative,
+}
+
+/// What an instruction computes if something is different.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Alternative {
+    /// The algorithm.
+    pub algorithm: Stated,
     /// Its conventions.
     pub conventions: Conventions,
+    /// How every summand is rounded at alignment, if not as the algorithm says.
+    pub rounding: Option<Rounding>,
+}
+
+impl Alternative {
+    /// What becomes of an algorithm by a change.
+    ///
+    /// # Errors
+    /// If another algorithm makes no sense.
+    pub fn of(algorithm: Stated, change: &Change) -> Result<Alternative, String> {
+        Ok(Alternative {
+            algorithm: change.algorithm.as_ref().map_or(Ok(algorithm), Stated::try_from)?,
+            conventions: Conventions {
+                zeros: change.zeros.map_or(Conventions::DEFAULT.zeros, |zeros| zeros.0),
+                floor: change.floor.or(Conventions::DEFAULT.floor),
+            },
+            rounding: change.rounding.map(|rounding| rounding.0),
+        })
+    }
+
+    /// The model for an instruction's types.
+    ///
+    /// # Errors
+    /// If the algorithm does not go with the types.
+    pub fn model(&self, types: &Types) -> Result<Model, AlgorithmError> {
+        let mut model = self.algorithm.model(types, &self.conventions)?;
+        if let Some(rounding) = self.rounding {
+            for rule in &mut model.tree.rules {
+                if let Added::Fused(fused) = &mut rule.added {
+                    fused.alignment.iter_mut().for_each(|alignment| {
+                        (alignment.rounding, alignment.far) = (rounding, None);
+                    });
+                }
+            }
+        }
+        Ok(model)
+    }
+}
+
+/// A hypothetical instruction, as a catalogue file has it.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct VariantText {
+    /// What is different, in words.
+    pub statement: String,
+    /// Who compares with it.
+    pub source: String,
+    /// What is different.
+    pub change: Change,
 }
 
 /// The two sides of a dispute, as a catalogue file has them.
@@ -106,7 +177,7 @@ pub struct DisputeText {
     pub change: Change,
 }
 
-/// What is different on the other side of a dispute.
+/// What is different on the other side of a dispute, or in a variant.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Change {
@@ -119,6 +190,9 @@ pub struct Change {
     /// Another algorithm.
     #[serde(default)]
     pub algorithm: Option<Parameters>,
+    /// How every summand is rounded at alignment.
+    #[serde(default)]
+    pub rounding: Option<Phrase<Rounding>>,
 }
 
 /// An algorithm and its parameters, as a catalogue file has them.

@@ -11,6 +11,7 @@
 //!   - {name: E100, target: gfx0000, aliases: [Example E100]}
 //! types: {f32: fp32, fp8: e4m3}    # what the ISA calls formats, where the names differ
 //! disputes: {}                     # see catalog/hopper.yaml
+//! variants: {}                     # what no hardware is said to be; see catalog/cdna3.yaml
 //! assembled: {by: ptxas 12.9.86, expansions: []}   # optional; see catalog/hopper.yaml
 //! instructions:
 //!   - kernel: mfma                 # what kind of kernel runs it
@@ -37,7 +38,9 @@ use serde::Deserialize;
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{Deserializer, MapAccess, Visitor};
 
-use crate::catalog::arithmetic::{Checked, DisputeText, Disputed, Nans, Parameters, Published, Stated};
+use crate::catalog::arithmetic::{
+    Alternative, Checked, DisputeText, Disputed, Nans, Parameters, Published, Stated, Variant, VariantText,
+};
 use crate::catalog::family::{Family, Range, Tile};
 use crate::catalog::{Architecture, Assembled, Gpu, name};
 use crate::device::simulated::check_fit;
@@ -91,6 +94,9 @@ pub enum CatalogProblem {
     /// A dispute that is not described.
     #[error("there is no dispute `{0}`")]
     Dispute(String),
+    /// A variant that is not described.
+    #[error("there is no variant `{0}`")]
+    Variant(String),
     /// An algorithm that does not exist, or not with these parameters, or not for these types.
     #[error("{0}")]
     Algorithm(String),
@@ -121,6 +127,8 @@ struct Document {
     types: Ordered<Phrase<Format>>,
     #[serde(default)]
     disputes: Ordered<DisputeText>,
+    #[serde(default)]
+    variants: Ordered<VariantText>,
     instructions: Vec<Group>,
     #[serde(default)]
     assembled: Option<Assembled>,
@@ -154,6 +162,8 @@ struct Group {
     checked: Checked,
     #[serde(default)]
     disputed: Vec<String>,
+    #[serde(default)]
+    variants: Vec<String>,
     shapes: Vec<Shape>,
 }
 
@@ -311,6 +321,7 @@ fn expand(document: Document) -> Result<Architecture, Misplaced> {
         gpus: gpus.collect(),
         families,
         assembled,
+        file: None,
         report: None,
     })
 }
@@ -444,16 +455,23 @@ fn published(
         let in_dispute = |problem: String| {
             (Within::Group("disputed"), CatalogProblem::Algorithm(format!("dispute `{key}`: {problem}")))
         };
-        let change = &dispute.change;
-        let alternative =
-            change.algorithm.as_ref().map_or(Ok(algorithm), Stated::try_from).map_err(in_dispute)?;
-        let conventions = Conventions {
-            zeros: change.zeros.map_or(Conventions::DEFAULT.zeros, |zeros| zeros.0),
-            floor: change.floor.or(Conventions::DEFAULT.floor),
-        };
-        alternative.model(types, &conventions).map_err(|error| in_dispute(error.to_string()))?;
+        let alternative = Alternative::of(algorithm, &dispute.change).map_err(in_dispute)?;
+        alternative.model(types).map_err(|error| in_dispute(error.to_string()))?;
         let name = dispute.name.as_ref().unwrap_or(key).clone();
-        Ok(Disputed { name, dispute: dispute.clone(), alternative, conventions })
+        Ok(Disputed { name, dispute: dispute.clone(), alternative })
+    });
+    let variants = group.variants.iter().map(|key| {
+        let at = Within::Group("variants");
+        let Some(index) = document.variants.position(key) else {
+            return Err((at, CatalogProblem::Variant(key.clone())));
+        };
+        let VariantText { statement, source, change } = document.variants.0[index].1.clone();
+        let wrong = |problem: String| CatalogProblem::Algorithm(format!("variant `{key}`: {problem}"));
+        let alternative = Alternative::of(algorithm, &change).and_then(|alternative| {
+            alternative.model(types).map(|_| alternative).map_err(|error| error.to_string())
+        });
+        let alternative = alternative.map_err(|problem| (at, wrong(problem)))?;
+        Ok(Variant { name: key.clone(), statement, source, alternative })
     });
     Ok(Some(Published {
         algorithm,
@@ -461,6 +479,7 @@ fn published(
         source: group.source.as_ref().unwrap_or(&document.source).clone(),
         checked: group.checked,
         disputes: disputes.collect::<Result<_, _>>()?,
+        variants: variants.collect::<Result<_, _>>()?,
     }))
 }
 

@@ -99,8 +99,27 @@ fn entry(family: &Family, assembler: Option<&str>) -> Option<Entry> {
     })
 }
 
+/// The published sheet with a hypothetical variant as the arithmetic of every instruction that has it;
+/// `None` if none has one of that name.
+pub fn with_variant(architecture: &Architecture, sheet: &Sheet, name: &str) -> Option<Sheet> {
+    let mut sheet = sheet.clone();
+    let mut any = false;
+    for family in &architecture.families {
+        let Some(published) = &family.published else { continue };
+        let Some(variant) = published.variants.iter().find(|variant| variant.name == name) else { continue };
+        let (m, n) = family.smallest();
+        let listed = family.name(m, n);
+        let entry = sheet.instructions.iter_mut().find(|entry| entry.name == listed)?;
+        // Reading the catalogue has made this model before.
+        let model = published.alternative(&variant.alternative, &family.types).ok()?;
+        entry.arithmetic = Some(Arithmetic::from(&model));
+        any = true;
+    }
+    any.then_some(sheet)
+}
+
 fn disputed(family: &Family, disputed: &Disputed, arithmetic: &Arithmetic) -> Option<Dispute> {
-    let model = family.published.as_ref()?.alternative(disputed, &family.types).ok()?;
+    let model = family.published.as_ref()?.alternative(&disputed.alternative, &family.types).ok()?;
     let text = &disputed.dispute;
     Some(Dispute {
         name: disputed.name.clone(),

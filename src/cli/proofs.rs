@@ -25,23 +25,9 @@ pub struct Battery {
     /// Only instructions whose name matches, with * and ?
     #[arg(long, value_name = "GLOB")]
     pub instruction: Option<String>,
-    /// How to print
-    #[arg(long, value_name = "FORMAT", default_value = "table")]
-    pub format: BatteryFormat,
     #[command(flatten)]
     #[allow(missing_docs)]
     pub timeout: Timeout,
-}
-
-/// How `battery` prints.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum BatteryFormat {
-    /// Tables for a terminal
-    Table,
-    /// Markdown
-    Markdown,
-    /// JSON, with every bit pattern
-    Json,
 }
 
 /// `smt`.

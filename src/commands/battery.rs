@@ -3,9 +3,9 @@
 use super::{Failure, Outcome, open, print, select, width};
 use crate::battery::{self, Column};
 use crate::catalog::Catalog;
-use crate::cli::{Battery, BatteryFormat};
+use crate::cli::{Battery, Output};
 
-pub fn run(arguments: &Battery, catalog: &Catalog) -> Result<Outcome, Failure> {
+pub fn run(arguments: &Battery, output: Output, catalog: &Catalog) -> Result<Outcome, Failure> {
     let mut columns = Vec::new();
     for name in &arguments.device {
         let device = open::open(name, arguments.timeout, catalog)?;
@@ -19,11 +19,11 @@ pub fn run(arguments: &Battery, catalog: &Catalog) -> Result<Outcome, Failure> {
         }
         device.finish()?;
     }
-    let text = match arguments.format {
-        BatteryFormat::Markdown => battery::markdown(&columns),
-        BatteryFormat::Json => battery::json(&columns),
-        BatteryFormat::Table if arguments.device.len() > 1 => battery::compare(&columns, width()),
-        BatteryFormat::Table => {
+    let text = match output {
+        Output::Markdown => battery::markdown(&columns),
+        Output::Json => battery::json(&columns),
+        Output::Text if arguments.device.len() > 1 => battery::compare(&columns, width()),
+        Output::Text => {
             let tables: Vec<String> = columns.iter().map(|column| battery::table(column, width())).collect();
             tables.join("\n")
         }

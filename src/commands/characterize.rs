@@ -14,13 +14,14 @@ pub fn run(arguments: &Characterize, catalog: &Catalog) -> Result<Outcome, Failu
     let device = open::open(&arguments.device.device, arguments.device.timeout, catalog)?;
     let instructions = select(device.as_ref(), arguments.instruction.as_deref())?;
     let device = open::recorded(device, &[&arguments.device.device], &arguments.record)?;
-    let options = Options { validate: arguments.validate, seed: arguments.seed };
+    let options = Options { validate: arguments.thoroughness.validate, seed: arguments.thoroughness.seed };
     let display = Display::new();
-    let result = characterize(device.as_ref(), &instructions, &options, arguments.date.clone(), &display)
-        .and_then(|sheet| match device.finish() {
-            Ok(()) => Ok(sheet),
-            Err(error) => Err(Unfinished { sheet: Box::new(sheet), error }),
-        });
+    let result =
+        characterize(device.as_ref(), &instructions, &options, arguments.thoroughness.date.clone(), &display)
+            .and_then(|sheet| match device.finish() {
+                Ok(()) => Ok(sheet),
+                Err(error) => Err(Unfinished { sheet: Box::new(sheet), error }),
+            });
     display.clear();
     match result {
         Ok(sheet) => {
@@ -61,7 +62,7 @@ fn counted(count: u64, what: &str) -> String {
 }
 
 /// One line for each instruction on stderr. Returns whether a claim failed.
-fn summarize(sheet: &Sheet, strict: bool) -> bool {
+pub fn summarize(sheet: &Sheet, strict: bool) -> bool {
     let mut failed = false;
     for entry in &sheet.instructions {
         let validated = entry.validation.as_ref().map_or(String::new(), |validation| {

@@ -2,8 +2,11 @@
 
 use std::time::Duration;
 
-use super::{Failure, Outcome, print, width};
+use serde::Serialize;
+
+use super::{Failure, Outcome, print, print_json, width};
 use crate::catalog::Catalog;
+use crate::cli::Output;
 use crate::device::Device;
 use crate::device::cpu::Cpu;
 use crate::device::cuda::Nvidia;
@@ -12,7 +15,27 @@ use crate::device::gpu::{self, Attached, Vendor};
 use crate::device::hip::Amd;
 use crate::table;
 
-pub fn run(catalog: &Catalog) -> Result<Outcome, Failure> {
+/// What can be asked.
+#[derive(Serialize)]
+struct Offered {
+    device: String,
+    answers: String,
+}
+
+/// What cannot.
+#[derive(Serialize)]
+struct Lacking {
+    unit: String,
+    why: String,
+}
+
+#[derive(Serialize)]
+struct Document {
+    devices: Vec<Offered>,
+    absent: Vec<Lacking>,
+}
+
+pub fn run(output: Output, catalog: &Catalog) -> Result<Outcome, Failure> {
     let mut rows = Vec::new();
     let mut absent = Vec::new();
     match Cpu::open() {
@@ -42,6 +65,12 @@ pub fn run(catalog: &Catalog) -> Result<Outcome, Failure> {
         ("replay:FILE", "a recording made with --record, answering what was recorded"),
     ] {
         rows.push([device.to_string(), answers.to_string()]);
+    }
+    if output == Output::Json {
+        let offered = rows.into_iter().map(|[device, answers]| Offered { device, answers });
+        let lacking = absent.into_iter().map(|(unit, why)| Lacking { unit, why });
+        print_json(&Document { devices: offered.collect(), absent: lacking.collect() })?;
+        return Ok(Outcome::Held);
     }
     let mut text = table::plain(["--device", "what answers"], &rows, width());
     if !absent.is_empty() {

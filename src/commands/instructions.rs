@@ -1,30 +1,119 @@
 //! `mmaprobe instructions`.
 
+use serde::Serialize;
+
 use super::open;
-use super::{Failure, Outcome, print, width};
-use crate::catalog::{Architecture, Catalog};
-use crate::cli::Instructions;
-use crate::device::Device;
+use super::{Failure, Outcome, print, print_json, width};
+use crate::catalog::{Architecture, Catalog, Expansion, Family};
+use crate::cli::{Instructions, Output};
 use crate::device::sim::did_you_mean;
+use crate::device::{Device, Instruction};
+use crate::sheet::schema::{ModeOf, ScaleFacts};
 use crate::table;
 
-pub fn run(arguments: &Instructions, catalog: &Catalog) -> Result<Outcome, Failure> {
+pub fn run(arguments: &Instructions, output: Output, catalog: &Catalog) -> Result<Outcome, Failure> {
     match (&arguments.arch, &arguments.device) {
         (Some(name), _) => {
             let found = catalog.find(name).ok_or_else(|| {
                 let near = did_you_mean(&catalog.near(name));
                 Failure::Usage(format!("the catalogue has no architecture, GPU or ISA target '{name}'{near}"))
             })?;
-            print(&of_architecture(found.architecture))?;
+            match output {
+                Output::Text | Output::Markdown => print(&of_architecture(found.architecture))?,
+                Output::Json => print_json(&Published::of(found.architecture))?,
+            }
         }
         (None, Some(device)) => {
             let device = open::open(device, arguments.timeout, catalog)?;
-            print(&of_device(&device))?;
+            match output {
+                Output::Text | Output::Markdown => print(&of_device(&device))?,
+                Output::Json => {
+                    print_json(&device.instructions().iter().map(Offered::of).collect::<Vec<_>>())?
+                }
+            }
             device.finish()?;
         }
         (None, None) => return Err(Failure::Usage("say --device D or --arch A".to_string())),
     }
     Ok(Outcome::Held)
+}
+
+/// An instruction of a device.
+#[derive(Serialize)]
+struct Offered {
+    instruction: String,
+    m: usize,
+    n: usize,
+    k: usize,
+    a: &'static str,
+    b: &'static str,
+    c: &'static str,
+    d: &'static str,
+    scale: Option<ScaleFacts>,
+    mode_of: Option<ModeOf>,
+}
+
+impl Offered {
+    fn of(instruction: &Instruction) -> Offered {
+        let Instruction { name, m, n, k, a, b, c, d, scale, mode_of } = instruction.clone();
+        Offered {
+            instruction: name,
+            m,
+            n,
+            k,
+            a: a.name,
+            b: b.name,
+            c: c.name,
+            d: d.name,
+            scale: scale.map(ScaleFacts::from),
+            mode_of: mode_of.map(|(instruction, mode)| ModeOf { instruction, mode }),
+        }
+    }
+}
+
+/// What the catalogue says of an architecture.
+#[derive(Serialize)]
+struct Published<'c> {
+    architecture: &'c str,
+    title: &'c str,
+    instructions: Vec<OfFamily<'c>>,
+    /// What its assembler accepts and expands.
+    expansions: Vec<&'c Expansion>,
+}
+
+/// An instruction of the catalogue, in its smallest shape.
+#[derive(Serialize)]
+struct OfFamily<'c> {
+    #[serde(flatten)]
+    smallest: Offered,
+    /// Its name, with `{m}` and `{n}` where they are free.
+    pattern: &'c str,
+    isa: &'c str,
+    shapes: String,
+    kernel: &'c str,
+    algorithm: Option<String>,
+}
+
+impl Published<'_> {
+    fn of(architecture: &Architecture) -> Published<'_> {
+        fn of_family(family: &Family) -> OfFamily<'_> {
+            let (m, n) = family.smallest();
+            OfFamily {
+                smallest: Offered::of(&family.instruction(m, n)),
+                pattern: &family.pattern,
+                isa: &family.isa,
+                shapes: family.shapes(),
+                kernel: &family.kernel,
+                algorithm: family.published.as_ref().map(|published| published.algorithm.to_string()),
+            }
+        }
+        Published {
+            architecture: &architecture.name,
+            title: &architecture.title,
+            instructions: architecture.families.iter().map(of_family).collect(),
+            expansions: architecture.assembled.iter().flat_map(|assembled| &assembled.expansions).collect(),
+        }
+    }
 }
 
 fn of_device(device: &dyn Device) -> String {

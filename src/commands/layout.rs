@@ -2,13 +2,15 @@
 
 use mmaprobe_kernels::fragment::{Fragment, Fragments, Home, Matrix, Place};
 
-use super::{Failure, Outcome, print, width};
+use serde::Serialize;
+
+use super::{Failure, Outcome, print, print_json, width};
 use crate::catalog::{Architecture, Catalog};
-use crate::cli::{Layout, Operand};
+use crate::cli::{Layout, Operand, Output};
 use crate::device::sim::did_you_mean;
 use crate::device::{Instruction, cuda, hip};
 
-pub fn run(arguments: &Layout, catalog: &Catalog) -> Result<Outcome, Failure> {
+pub fn run(arguments: &Layout, output: Output, catalog: &Catalog) -> Result<Outcome, Failure> {
     let (architecture, instruction, fragments) = find(arguments, catalog)?;
     let (matrix, name) = match arguments.matrix {
         Operand::A => (Matrix::A, "A"),
@@ -22,8 +24,56 @@ pub fn run(arguments: &Layout, catalog: &Catalog) -> Result<Outcome, Failure> {
         return Err(Failure::Usage(format!("{} has no scales, so there is no {name}", instruction.name)));
     };
     let title = format!("{} of {}, {}", name, instruction.name, architecture.title);
-    print(&render(&title, name, matrix, fragment, width()))?;
+    match output {
+        Output::Text | Output::Markdown => print(&render(&title, name, matrix, fragment, width()))?,
+        Output::Json => print_json(&document(&instruction.name, &architecture.name, name, matrix, fragment))?,
+    }
     Ok(Outcome::Held)
+}
+
+/// A layout as JSON has it.
+#[derive(Serialize)]
+struct Document<'d> {
+    instruction: &'d str,
+    architecture: &'d str,
+    matrix: &'d str,
+    /// How to read the places.
+    legend: String,
+    /// For each problem that is computed at once, for each row, where its elements are.
+    problems: Vec<Vec<Vec<String>>>,
+}
+
+fn document<'d>(
+    instruction: &'d str,
+    architecture: &'d str,
+    name: &'d str,
+    matrix: Matrix,
+    fragment: &Fragment,
+) -> Document<'d> {
+    let (rows, columns) = size(matrix, fragment);
+    let row = |block, row| (0..columns).map(|column| cell(matrix, fragment, block, row, column)).collect();
+    let problem = |block| (0..rows).map(|index| row(block, index)).collect();
+    let problems = (0..fragment.blocks).map(problem).collect();
+    Document { instruction, architecture, matrix: name, legend: legend(fragment), problems }
+}
+
+/// Whether rows and columns change places: B and its scales are counted by column first.
+fn is_transposed(matrix: Matrix) -> bool {
+    matches!(matrix, Matrix::B | Matrix::ScaleB)
+}
+
+/// Rows and columns.
+fn size(matrix: Matrix, fragment: &Fragment) -> (usize, usize) {
+    match is_transposed(matrix) {
+        true => (fragment.inner, fragment.outer),
+        false => (fragment.outer, fragment.inner),
+    }
+}
+
+/// Where an element is.
+fn cell(matrix: Matrix, fragment: &Fragment, block: usize, row: usize, column: usize) -> String {
+    let (outer, inner) = if is_transposed(matrix) { (column, row) } else { (row, column) };
+    spell(fragment, fragment.place(block, outer, inner))
 }
 
 /// The instruction, in the newest architecture that has it unless one is named.
@@ -82,12 +132,7 @@ fn find<'c>(
 
 /// The layout as a table: rows of the matrix down, columns across, as many beside each other as fit.
 fn render(title: &str, name: &str, matrix: Matrix, fragment: &Fragment, width: usize) -> String {
-    // B and its scales are counted by column first.
-    let transposed = matches!(matrix, Matrix::B | Matrix::ScaleB);
-    let (rows, columns) = match transposed {
-        true => (fragment.inner, fragment.outer),
-        false => (fragment.outer, fragment.inner),
-    };
+    let (rows, columns) = size(matrix, fragment);
     let mut text = format!("{title}\n{}\n", textwrap::fill(&legend(fragment), width));
     for block in 0..fragment.blocks {
         if fragment.blocks > 1 {
@@ -97,10 +142,7 @@ fn render(title: &str, name: &str, matrix: Matrix, fragment: &Fragment, width: u
                 team(fragment)
             ));
         }
-        let cell = |row: usize, column: usize| {
-            let (outer, inner) = if transposed { (column, row) } else { (row, column) };
-            spell(fragment, fragment.place(block, outer, inner))
-        };
+        let cell = |row: usize, column: usize| cell(matrix, fragment, block, row, column);
         let widest = (0..rows).flat_map(|row| (0..columns).map(move |column| (row, column)));
         let wide = widest.map(|(row, column)| cell(row, column).len()).max().unwrap_or(0);
         let wide = wide.max(columns.to_string().len());

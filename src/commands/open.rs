@@ -16,6 +16,7 @@ use crate::device::hip::Amd;
 use crate::device::record::Recorder;
 use crate::device::replay::Replay;
 use crate::device::sim::{Sim, did_you_mean};
+use crate::device::trees::Trees;
 use crate::device::{Device, DeviceError, Fault, sheet};
 
 /// Opens a device.
@@ -43,6 +44,24 @@ pub fn open(name: &str, timeout: Timeout, catalog: &Catalog) -> Result<Box<dyn D
         None if catalog.find(name).is_some() => gpu(name, catalog, timeout),
         _ => Err(unknown(name, catalog)),
     }
+}
+
+/// A sheet's file goes for the device that executes it.
+pub fn device_name(name: &str) -> String {
+    let is_sheet = name.ends_with(".yaml") && Path::new(name).is_file();
+    if is_sheet { format!("sheet:{name}") } else { name.to_string() }
+}
+
+/// The trees behind a device, if it is one that executes trees.
+///
+/// # Errors
+/// If there is no such device.
+pub fn trees(name: &str, catalog: &Catalog) -> Result<Option<Trees>, Failure> {
+    Ok(match name.split_once(':') {
+        Some(("sheet", path)) => Some(Trees::Sheet(sheet::open(Path::new(path))?.0)),
+        Some(("sim", name)) => Some(Trees::Sim(Box::new(Sim::open(name, catalog)?))),
+        _ => None,
+    })
 }
 
 /// Nothing is called so.

@@ -1,17 +1,22 @@
 //! `mmaprobe selftest`.
 
-use super::{Failure, Outcome, print, width};
-use crate::cli::Selftest;
+use super::{Failure, Outcome, print, print_json, width};
+use crate::cli::{Output, Selftest};
 use crate::output;
+use crate::selftest::report::Line;
 use crate::selftest::{Plan, Tried, attempt, report, run as run_all};
 use crate::sheet::yaml;
 
-pub fn run(arguments: &Selftest) -> Result<Outcome, Failure> {
+pub fn run(arguments: &Selftest, format: Output) -> Result<Outcome, Failure> {
     let Selftest { machines, defective, seed, validate, only, details, force } = arguments;
     let plan = Plan { seed: *seed, machines: *machines, defective: *defective, validate: *validate };
     if let Some(which) = only {
         let tried = attempt(&plan, *which);
         progress(&tried);
+        if format == Output::Json {
+            print_json(&[Line::of(&tried)])?;
+            return Ok(outcome(std::slice::from_ref(&tried)));
+        }
         let sheet = tried.sheet.as_ref().map_or(String::new(), yaml::write);
         print(&format!("{}\n{sheet}", report::in_full(&tried).trim_start()))?;
         return Ok(outcome(std::slice::from_ref(&tried)));
@@ -29,7 +34,10 @@ pub fn run(arguments: &Selftest) -> Result<Outcome, Failure> {
     if let Some(path) = details {
         output::write(path, report::json_lines(&all).as_bytes(), *force).map_err(unusable)?;
     }
-    print(&report::text(&all, width()))?;
+    match format {
+        Output::Text | Output::Markdown => print(&report::text(&all, width()))?,
+        Output::Json => print_json(&all.iter().map(Line::of).collect::<Vec<_>>())?,
+    }
     Ok(outcome(&all))
 }
 

@@ -64,7 +64,7 @@ impl Known {
 
     fn model(&self, instruction: &str) -> Result<&Model, Failure> {
         let model = match self {
-            Known::Sim(sim) => sim.model(instruction),
+            Known::Sim(sim) => sim.model(&self.instruction(instruction)?),
             Known::Sheet(sheet) => sheet.model(instruction),
         };
         model.ok_or_else(|| Failure::Usage(format!("the arithmetic of {instruction} is not known")))

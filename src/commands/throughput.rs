@@ -5,21 +5,42 @@ use std::path::{Path, PathBuf};
 
 use mmaprobe_kernels::cpu::{Processor, Unit};
 
-use super::{Failure, Outcome, open, print, width};
+use serde::Serialize;
+
+use super::{Failure, Outcome, open, print, print_json, width};
 use crate::catalog::Catalog;
 use crate::characterize::Named;
-use crate::cli::{Threads, Throughput};
+use crate::cli::{Output, Threads, Throughput};
 use crate::device::cpu::Cpu;
 use crate::output;
 use crate::progress::Display;
 use crate::table;
 use crate::throughput::peak::Peak;
-use crate::throughput::{Plan, cores, measure, plot, report};
+use crate::throughput::{Plan, Throughput as Measured, cores, measure, plot, report};
 
 /// As many threads as the published tables go up to.
 const MOST_BY_DEFAULT: usize = 6;
 
-pub fn run(arguments: &Throughput, threads: Option<Threads>, catalog: &Catalog) -> Result<Outcome, Failure> {
+/// What was measured, as JSON has it.
+#[derive(Serialize)]
+struct Document<'d> {
+    measured: &'d [Measured],
+    absent: Vec<Lacking<'d>>,
+}
+
+/// What was not.
+#[derive(Serialize)]
+struct Lacking<'d> {
+    instruction: &'d str,
+    why: &'d str,
+}
+
+pub fn run(
+    arguments: &Throughput,
+    threads: Option<Threads>,
+    output: Output,
+    catalog: &Catalog,
+) -> Result<Outcome, Failure> {
     check_device(&arguments.device, catalog)?;
     Cpu::open()?;
     let processor = Processor::detect();
@@ -57,14 +78,12 @@ pub fn run(arguments: &Throughput, threads: Option<Threads>, catalog: &Catalog) 
     drop(progress);
     display.clear();
 
-    let tables: Vec<String> = measured.iter().map(|one| report::terminal(one, width())).collect();
-    let mut text = tables.join("\n");
-    if !absent.is_empty() {
-        text.push_str("\nNOT RUN, as it is not here:\n");
-        let rows: Vec<[String; 2]> = absent.iter().map(|(name, why)| [name.clone(), why.clone()]).collect();
-        text.push_str(&table::plain(["instruction", "why"], &rows, width()));
+    if output == Output::Json {
+        let lacking = absent.iter().map(|(name, why)| Lacking { instruction: name, why });
+        print_json(&Document { measured: &measured, absent: lacking.collect() })?;
+    } else {
+        print(&text(&measured, &absent))?;
     }
-    print(&text)?;
     if let Some((markdown, svg)) = files {
         let name = svg.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
         let write = |path: &Path, text: String| {
@@ -74,6 +93,18 @@ pub fn run(arguments: &Throughput, threads: Option<Threads>, catalog: &Catalog) 
         write(&markdown, report::markdown(&processor, &measured, &absent, &name))?;
     }
     Ok(Outcome::Held)
+}
+
+/// A table for each instruction, and what is not here.
+fn text(measured: &[Measured], absent: &[(String, String)]) -> String {
+    let tables: Vec<String> = measured.iter().map(|one| report::terminal(one, width())).collect();
+    let mut text = tables.join("\n");
+    if !absent.is_empty() {
+        text.push_str("\nNOT RUN, as it is not here:\n");
+        let rows: Vec<[String; 2]> = absent.iter().map(|(name, why)| [name.clone(), why.clone()]).collect();
+        text.push_str(&table::plain(["instruction", "why"], &rows, width()));
+    }
+    text
 }
 
 /// The numbers of threads: as asked, or from one to all cores as far as the published tables go.

@@ -1,17 +1,20 @@
 //! `mmaprobe validate`.
 
+use serde::Serialize;
+
 use super::open;
-use super::{Failure, Outcome, names, print, select, width};
+use super::{Failure, Outcome, names, print, print_json, select, width};
 use crate::catalog::Catalog;
-use crate::characterize::Named;
-use crate::cli::Validate;
+use crate::characterize::{Named, counterexample};
+use crate::cli::{Output, Validate};
 use crate::device::{Device, Instruction};
 use crate::probes::random::Distribution;
 use crate::progress::Display;
+use crate::sheet::schema::Counterexample;
 use crate::table;
 use crate::validation::{Nans, Outcome as Comparison, Plan, ValidationError, check_comparable, validate};
 
-pub fn run(arguments: &Validate, catalog: &Catalog) -> Result<Outcome, Failure> {
+pub fn run(arguments: &Validate, output: Output, catalog: &Catalog) -> Result<Outcome, Failure> {
     let against = arguments.against.as_deref().ok_or_else(|| {
         Failure::Usage("--against names the device to compare with; or use --vectors".to_string())
     })?;
@@ -22,12 +25,16 @@ pub fn run(arguments: &Validate, catalog: &Catalog) -> Result<Outcome, Failure> 
     let (pairs, missing) = pairs(selected, against.as_ref(), sources)?;
     let device = open::recorded(device, &sources, &arguments.record)?;
     let display = Display::new();
-    let mut report = Report { sources, rows: Vec::new(), details: String::new() };
+    let mut report = Report { sources, rows: Vec::new(), documents: Vec::new(), details: String::new() };
     let compared = compare_all(device.as_ref(), against.as_ref(), &pairs, arguments, &display, &mut report)
         .and_then(|()| device.finish().and(against.finish()).map_err(Failure::from));
     display.clear();
     // What was compared before a device failed is told all the same.
-    let printed = if report.rows.is_empty() { Ok(()) } else { print(&report.text()) };
+    let printed = match output {
+        _ if report.rows.is_empty() => Ok(()),
+        Output::Text | Output::Markdown => print(&report.text()),
+        Output::Json => print_json(&report.documents),
+    };
     compared.and(printed)?;
     for name in missing {
         eprintln!("mmaprobe: not compared: {} has no {name}", sources[1]);
@@ -102,7 +109,19 @@ const LONGEST_NAME: usize = 40;
 struct Report<'a> {
     sources: [&'a str; 2],
     rows: Vec<[String; 4]>,
+    documents: Vec<Compared>,
     details: String,
+}
+
+/// A comparison as JSON has it.
+#[derive(Serialize)]
+struct Compared {
+    instruction: String,
+    sets: u64,
+    dot_adds: u64,
+    nan_payloads_compared: bool,
+    /// The first mismatch, shrunk: its operands and both answers.
+    mismatch: Option<Counterexample>,
 }
 
 impl Report<'_> {
@@ -112,6 +131,17 @@ impl Report<'_> {
             (None, Nans::Bits) => "equal",
             (None, Nans::AsOne) => "equal, any NaN for any other",
         };
+        self.documents.push(Compared {
+            instruction: instruction.name.clone(),
+            sets: comparison.sets,
+            dot_adds: comparison.dot_adds,
+            nan_payloads_compared: comparison.nans == Nans::Bits,
+            mismatch: comparison.mismatch.as_ref().map(|mismatch| {
+                let (first, second) = mismatch.shrunk_answers;
+                let note = format!("d[{}][{}] of set {}, shrunk", mismatch.i, mismatch.j, mismatch.set);
+                counterexample(instruction, &mismatch.shrunk, first, Some(second), note)
+            }),
+        });
         self.rows.push([
             instruction.name.clone(),
             comparison.sets.to_string(),

@@ -1,7 +1,8 @@
 //! `sim:NAME`: a virtual device that executes the published sheet of an architecture.
 //!
 //! NAME is an architecture, a GPU or an ISA target; see [`Catalog::find`]. `sim:NAME+DISPUTE` executes
-//! the alternative wherever the sheet has a dispute of that name: `sim:hopper+zeros`.
+//! the alternative wherever the sheet has a dispute of that name: `sim:hopper+zeros`. The catalogue can also
+//! have hypothetical variants, which no hardware is said to be, to compare with: `sim:cdna3+rz`.
 //!
 //! Where the architecture's unit is modelled as a machine, as [Apple's](crate::device::apple) is, that
 //! machine executes the instructions, and not the sheet.
@@ -9,7 +10,7 @@
 //! The device lists each instruction in its smallest shape, and takes every shape that the catalogue
 //! has: what an output element is does not depend on m and n.
 
-use crate::catalog::{Architecture, Catalog};
+use crate::catalog::{Architecture, Catalog, published};
 use crate::device::apple;
 use crate::device::sheet::{OpenError, simulate};
 use crate::device::simulated::Simulated;
@@ -21,7 +22,7 @@ use crate::model::Model;
 pub struct Sim {
     simulated: Simulated,
     architecture: Architecture,
-    /// Whether a dispute's alternative is executed: that is a matter of the sheet.
+    /// Whether a dispute's alternative, or a variant, is executed: that is a matter of the sheet.
     alternative: bool,
 }
 
@@ -41,7 +42,7 @@ pub enum SimError {
         "what {0} computes has not been published: there is nothing to simulate (its instructions: mmaprobe instructions --arch {1})"
     )]
     NoSheet(String, String),
-    /// The sheet has no such dispute.
+    /// The sheet has no such dispute, and the catalogue no such variant.
     #[error("nothing about {architecture} is disputed under the name '{name}'; there are: {}", or_none(.known))]
     NoDispute {
         /// The architecture.
@@ -86,24 +87,21 @@ impl Sim {
         let mut sheet =
             sheet.ok_or_else(|| SimError::NoSheet(architecture.title.clone(), architecture.name.clone()))?;
         if let Some(dispute) = dispute {
-            let known = sheet.disputes();
-            if !known.contains(&dispute) {
+            if sheet.disputes().contains(&dispute) {
+                sheet = sheet.with_alternative(dispute);
+            } else if let Some(variant) = published::with_variant(&architecture, &sheet, dispute) {
+                sheet = variant;
+            } else {
+                let known = sheet.disputes().into_iter().chain(architecture.variants());
                 return Err(SimError::NoDispute {
-                    known: known.into_iter().map(String::from).collect(),
-                    architecture: architecture.title,
+                    known: known.map(String::from).collect(),
+                    architecture: architecture.title.clone(),
                     name: dispute.to_string(),
                 });
             }
-            sheet = sheet.with_alternative(dispute);
         }
         let simulated = simulate(&sheet, format!("sim:{name}")).map_err(OpenError::from)?;
         Ok(Sim { simulated, architecture, alternative: dispute.is_some() })
-    }
-
-    /// The model of an instruction, by name, whatever its m and n.
-    pub fn model(&self, instruction: &str) -> Option<&Model> {
-        let instruction = self.instruction(instruction).ok()?;
-        self.simulated.model(&self.listed(&instruction))
     }
 }
 
@@ -152,6 +150,11 @@ impl Device for Sim {
 }
 
 impl Sim {
+    /// The model that stands for an instruction in the sheet.
+    pub fn model(&self, instruction: &Instruction) -> Option<&Model> {
+        self.simulated.model(&self.listed(instruction))
+    }
+
     /// The name under which an instruction is listed, which differs from it in m and n.
     fn listed(&self, instruction: &Instruction) -> String {
         let family =

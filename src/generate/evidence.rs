@@ -17,9 +17,10 @@ use crate::batch;
 use crate::characterize::knob_words;
 use crate::device::replay::Replay;
 use crate::device::{DeviceError, Instruction};
-use crate::generate::{GenerateError, docs};
+use crate::generate::GenerateError;
 use crate::inference::evidence::{Answered, Class, Evidence};
 use crate::inference::{crafted, fit, knobs};
+use crate::markdown;
 use crate::model::scalar::Scalar;
 use crate::model::tree::Node;
 use crate::model::{Executor, Format, Model};
@@ -82,11 +83,7 @@ pub fn of_recording(
     answers: &[(DotAdd, u64)],
     device: &str,
 ) -> Result<String, GenerateError> {
-    let answered = answers_of(instruction, answers);
-    let mut executor = Scalar::new(model).expect("the sheet's model has been checked");
-    if let Some(wrong) = answered.iter().find(|answered| !fit::explains(&mut executor, answered)) {
-        return Err(GenerateError::contradicted(instruction, &wrong.question, wrong.answer));
-    }
+    let answered = answers_of(instruction, model, answers)?;
     let mut file = File::new(instruction);
     file.comment(&format!("What {device} answered when {} was characterized.", instruction.name));
     let probes = probe_names(&instruction.signature());
@@ -180,28 +177,52 @@ fn validated(
 }
 
 /// The names of the crafted probes, by question.
-fn probe_names(signature: &Signature) -> HashMap<DotAdd, &'static str> {
+pub fn probe_names(signature: &Signature) -> HashMap<DotAdd, &'static str> {
     let named = |probe: Probe| probe.dot_adds.into_iter().map(move |question| (question, probe.name));
     crafted(signature).into_iter().flat_map(named).collect()
 }
 
 /// Distinct questions with their answers.
-fn answers_of(instruction: &Instruction, answers: &[(DotAdd, u64)]) -> Vec<Answered> {
+///
+/// # Errors
+/// If the model contradicts one of them.
+pub fn answers_of(
+    instruction: &Instruction,
+    model: &Model,
+    answers: &[(DotAdd, u64)],
+) -> Result<Vec<Answered>, GenerateError> {
     let signature = instruction.signature();
     let mut known = std::collections::HashSet::new();
-    answers
+    let answered: Vec<Answered> = answers
         .iter()
         .filter(|(question, _)| known.insert(question))
         .map(|(question, answer)| Answered::new(&signature, 0, question.clone(), *answer))
-        .collect()
+        .collect();
+    let mut executor = Scalar::new(model).expect("the sheet's model has been checked");
+    match answered.iter().find(|answered| !fit::explains(&mut executor, answered)) {
+        Some(wrong) => Err(GenerateError::contradicted(instruction, &wrong.question, wrong.answer)),
+        None => Ok(answered),
+    }
 }
 
-/// For each statement about the model, answers that contradict its alternatives.
-fn witnesses(instruction: &Instruction, model: &Model, answered: &[Answered]) -> Vec<(String, Vec<usize>)> {
+/// Something else that could be said of an instruction.
+pub struct Alternative {
+    /// What is said, as a sheet has it.
+    pub statement: String,
+    /// What could be said instead.
+    pub choice: String,
+    /// The model with that.
+    pub model: Model,
+    /// The answers that contradict it, by index.
+    pub contradicting: Vec<usize>,
+}
+
+/// The alternatives to every statement about a model, with the answers that contradict them.
+pub fn alternatives(instruction: &Instruction, model: &Model, answered: &[Answered]) -> Vec<Alternative> {
     let names = rule_names(&model.tree.rules);
-    let mut alternatives: Vec<(String, Model)> = exchanged(model)
+    let mut all: Vec<(String, String, Model)> = exchanged(model)
         .into_iter()
-        .map(|other| ("order of summation: as in the steps".to_string(), other))
+        .map(|(choice, other)| ("order of summation: as in the steps".to_string(), choice, other))
         .collect();
     let turned = knobs_of(instruction, model, answered);
     for turn in &turned {
@@ -209,20 +230,28 @@ fn witnesses(instruction: &Instruction, model: &Model, answered: &[Answered]) ->
         if let Some(own) = own
             && turn.model != *model
         {
-            alternatives
-                .push((format!("{}: {}", knob_words(&turn.knob, &names), own.choice), turn.model.clone()));
+            let statement = format!("{}: {}", knob_words(&turn.knob, &names), own.choice);
+            all.push((statement, turn.choice.clone(), turn.model.clone()));
         }
     }
-    let contradictions: Vec<Vec<usize>> = alternatives
-        .par_iter()
-        .map(|(_, other)| {
-            let Ok(mut executor) = Scalar::new(other) else { return Vec::new() };
-            (0..answered.len()).filter(|&index| !fit::explains(&mut executor, &answered[index])).collect()
+    all.into_par_iter()
+        .map(|(statement, choice, model)| {
+            let contradicting = match Scalar::new(&model) {
+                Ok(mut executor) => (0..answered.len())
+                    .filter(|&index| !fit::explains(&mut executor, &answered[index]))
+                    .collect(),
+                Err(_) => Vec::new(),
+            };
+            Alternative { statement, choice, model, contradicting }
         })
-        .collect();
+        .collect()
+}
+
+/// For each statement about the model, answers that contradict its alternatives.
+fn witnesses(instruction: &Instruction, model: &Model, answered: &[Answered]) -> Vec<(String, Vec<usize>)> {
     let mut chosen = vec![false; answered.len()];
     let mut statements: Vec<(String, Vec<usize>)> = Vec::new();
-    for ((statement, _), contradicting) in alternatives.into_iter().zip(contradictions) {
+    for Alternative { statement, contradicting, .. } in alternatives(instruction, model, answered) {
         let already = contradicting.iter().filter(|&&index| chosen[index]).count();
         let fresh: Vec<usize> = contradicting.into_iter().filter(|&index| !chosen[index]).collect();
         let witnesses = spread(&fresh, WITNESSES.saturating_sub(already));
@@ -270,9 +299,9 @@ impl crate::device::Device for NoDevice {
     }
 }
 
-/// Models in which two neighbouring summands have changed places: products in the order of their indices,
-/// then c.
-fn exchanged(model: &Model) -> Vec<Model> {
+/// Models in which two neighbouring summands have changed places, and which ones: products in the order of
+/// their indices, then c.
+fn exchanged(model: &Model) -> Vec<(String, Model)> {
     let leaf = |wanted: &Node| model.tree.nodes.iter().position(|node| node == wanted);
     let leaves: Vec<usize> = (0..model.k)
         .map(Node::Product)
@@ -284,7 +313,12 @@ fn exchanged(model: &Model) -> Vec<Model> {
         .map(|pair| {
             let mut other = model.clone();
             other.tree.nodes.swap(pair[0], pair[1]);
-            other
+            let name = |node: &Node| match node {
+                Node::Product(k) => format!("p{k}"),
+                _ => "c".to_string(),
+            };
+            let [first, second] = [pair[0], pair[1]].map(|id| name(&model.tree.nodes[id]));
+            (format!("{first} and {second} exchanged"), other)
         })
         .collect()
 }
@@ -308,7 +342,7 @@ impl File {
     }
 
     fn comment(&mut self, text: &str) {
-        writeln!(self.text, "# {}", docs::printable(text)).expect("strings take any text");
+        writeln!(self.text, "# {}", markdown::printable(text)).expect("strings take any text");
     }
 
     fn dot_add(&mut self, question: &DotAdd, answer: u64) {

@@ -4,6 +4,7 @@ use std::fmt::Write;
 
 use crate::generate::identifiers::CrateName;
 use crate::generate::{Chapter, carried, docs, root, tests};
+use crate::markdown;
 use crate::sheet::spelling::Phrase;
 
 /// By this line in its manifest a folder is known to be a generated crate, which may be generated anew.
@@ -159,27 +160,27 @@ tree, rounding, special values, evidence, validation.
     };
     for chapter in chapters {
         let Chapter { name, sheet, included, left_out, .. } = chapter;
-        line(&mut text, format!("## {}\n", docs::escaped(name)));
+        line(&mut text, format!("## {}\n", markdown::escaped(name)));
         let provenance = Phrase(sheet.provenance);
         line(
             &mut text,
             format!(
                 "{} ({provenance}). {}\n",
-                docs::escaped(&sheet.device.description),
+                markdown::escaped(&sheet.device.description),
                 tests::words(chapter)
             ),
         );
         line(&mut text, "| instruction | | algorithm | |\n|---|---|---|---|".to_string());
         for own in included {
             let shape = docs::shape(&own.instruction);
-            let (algorithm, status) = (docs::escaped(&own.entry.algorithm), own.entry.status);
-            let name = docs::code(&own.entry.name);
+            let (algorithm, status) = (markdown::escaped(&own.entry.algorithm), own.entry.status);
+            let name = markdown::code(&own.entry.name);
             line(&mut text, format!("| {name} | {shape} | {algorithm} | {status} |"));
         }
         if !left_out.is_empty() {
             line(&mut text, "\nNot in this crate:\n".to_string());
             for (name, reason) in left_out {
-                line(&mut text, format!("- {}: {}", docs::code(name), docs::escaped(reason)));
+                line(&mut text, format!("- {}: {}", markdown::code(name), markdown::escaped(reason)));
             }
         }
         text.push('\n');
@@ -202,6 +203,6 @@ fn example(name: &CrateName, chapters: &[Chapter]) -> String {
 
 /// A string as TOML has it.
 fn toml(text: &str) -> String {
-    let escaped = docs::printable(text).replace('\\', "\\\\").replace('"', "\\\"");
+    let escaped = markdown::printable(text).replace('\\', "\\\\").replace('"', "\\\"");
     format!("\"{escaped}\"")
 }

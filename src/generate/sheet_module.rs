@@ -6,6 +6,7 @@ use crate::device::Instruction;
 use crate::generate::code::Code;
 use crate::generate::identifiers::Identifiers;
 use crate::generate::{Included, docs, trees};
+use crate::markdown;
 
 /// The constants of a sheet's instructions.
 pub struct Constants {
@@ -68,7 +69,7 @@ pub fn source(
     // In the order of the modules; a list that takes several lines is the last.
     let place = lines.iter().position(|line| *line > own).unwrap_or(lines.len());
     lines.insert(place, own);
-    let title = docs::escaped(title);
+    let title = markdown::escaped(title);
     format!("//! {title}.\n\n{}\n{instructions}\n\n{body}", lines.concat())
 }
 

@@ -162,8 +162,9 @@ fn indented(text: &str) -> String {
     text.lines().map(|line| format!("  {line}\n")).collect()
 }
 
+/// A unit, as JSON has it.
 #[derive(Serialize)]
-struct Line<'t> {
+pub struct Line<'t> {
     index: String,
     verdict: &'static str,
     status: Option<&'static str>,
@@ -174,10 +175,10 @@ struct Line<'t> {
     reason: &'t str,
 }
 
-/// A line of JSON for each unit.
-pub fn json_lines(all: &[Tried]) -> String {
-    let line = |tried: &Tried| {
-        let line = Line {
+impl Line<'_> {
+    /// What became of a unit.
+    pub fn of(tried: &Tried) -> Line<'_> {
+        Line {
             index: tried.which.to_string(),
             verdict: tried.verdict.name(),
             status: tried.sheet.as_ref().and_then(|sheet| Some(sheet.instructions.first()?.status.name())),
@@ -186,8 +187,14 @@ pub fn json_lines(all: &[Tried]) -> String {
             features: &tried.features,
             description: &tried.description,
             reason: &tried.reason,
-        };
-        serde_json::to_string(&line).expect("strings and numbers have a JSON form") + "\n"
+        }
+    }
+}
+
+/// A line of JSON for each unit.
+pub fn json_lines(all: &[Tried]) -> String {
+    let line = |tried: &Tried| {
+        serde_json::to_string(&Line::of(tried)).expect("strings and numbers have a JSON form") + "\n"
     };
     all.iter().map(line).collect()
 }

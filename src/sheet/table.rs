@@ -217,7 +217,8 @@ fn overview(sheet: &Sheet, width: usize) -> String {
     plain(["instruction", "m×n×k", "formats", "status", "validated"], &rows, width)
 }
 
-fn formats(formats: &Formats) -> String {
+/// Formats as a formula: `fp16·fp16 + fp32 → fp16`; in two lines where they are long.
+pub fn formats(formats: &Formats) -> String {
     let Formats { a, b, c, d } = formats;
     let factors = format!("{a}·{b}");
     // The accumulator apart where both would take more than their column.
@@ -240,7 +241,7 @@ fn cut(text: &str, width: usize) -> String {
 }
 
 /// A number with its digits in groups of three.
-fn grouped(number: u64) -> String {
+pub fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::new();
     for (index, digit) in digits.chars().enumerate() {
@@ -252,7 +253,8 @@ fn grouped(number: u64) -> String {
     text
 }
 
-fn counted(number: u64, noun: &str) -> String {
+/// A number of things: `1 answer`, `2,000 answers`.
+pub fn counted(number: u64, noun: &str) -> String {
     let plural = match (number, noun.ends_with("ch")) {
         (1, _) => "",
         (_, true) => "es",

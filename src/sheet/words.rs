@@ -50,6 +50,18 @@ pub fn describe(model: &Model) -> String {
     sentences.join(" ")
 }
 
+/// Says which summands meet in which sums, and nothing of how they are added.
+///
+/// # Panics
+/// If the model does not pass [`Model::check`].
+pub fn structure(model: &Model) -> String {
+    let model = model.canonical();
+    let outline = Outline::new(&model.tree);
+    let mut words = Words::new(&outline, &model.tree.rules);
+    words.structure("d", &[outline.root()], false);
+    words.sentences.join(" ")
+}
+
 /// Letters for intermediate sums.
 const LETTERS: [&str; 10] = ["s", "t", "u", "v", "w", "x", "y", "z", "q", "r"];
 
@@ -260,7 +272,8 @@ impl<'o> Words<'o> {
     }
 }
 
-fn capitalised(text: &str) -> String {
+/// The text with a capital at the beginning, unless it begins with a variable.
+pub fn capitalised(text: &str) -> String {
     // `d` is a variable.
     if text.starts_with("d is") {
         return text.into();
@@ -292,7 +305,8 @@ fn these_products(lists: &[Vec<usize>]) -> String {
     }
 }
 
-fn products(product: &Product) -> String {
+/// How products are formed: a sentence.
+pub fn products(product: &Product) -> String {
     match product {
         Product::Exact => "Products are exact.".into(),
         Product::OverflowsAt { exponent } => {
@@ -414,7 +428,8 @@ fn to_format(round: &RoundTo) -> String {
     format!("to {}{kept}, {}", round.format, toward(round.rounding))
 }
 
-fn subnormal_operands(model: &Model) -> String {
+/// How subnormal operands are read: a sentence.
+pub fn subnormal_operands(model: &Model) -> String {
     let words = |subnormals| match subnormals {
         InputSubnormals::Kept => "are kept",
         InputSubnormals::FlushedToPositiveZero => "are read as +0",
@@ -430,8 +445,8 @@ fn subnormal_operands(model: &Model) -> String {
     }
 }
 
-/// Nothing, if infinities are what they are to every format.
-fn infinite_operands(model: &Model) -> Option<String> {
+/// How infinite operands are read: a sentence, or nothing if infinities are what they are to every format.
+pub fn infinite_operands(model: &Model) -> Option<String> {
     let operands = [("a", &model.a), ("b", &model.b), ("c", &model.c)];
     let read: Vec<String> = operands
         .into_iter()
@@ -446,7 +461,8 @@ fn infinite_operands(model: &Model) -> Option<String> {
     (!read.is_empty()).then(|| capitalised(&format!("{}.", read.join(", "))))
 }
 
-fn subnormal_results(round: &RoundTo) -> String {
+/// What becomes of subnormal results: a clause.
+pub fn subnormal_results(round: &RoundTo) -> String {
     match round.subnormals {
         Subnormals::Kept => "subnormal results are kept".into(),
         Subnormals::Flushed { tiny, sign_kept } => {
@@ -461,7 +477,8 @@ fn subnormal_results(round: &RoundTo) -> String {
     }
 }
 
-fn overflow(round: &RoundTo) -> String {
+/// What becomes of results that are too large: a clause.
+pub fn overflow(round: &RoundTo) -> String {
     match round.overflow {
         Overflow::Infinity => "overflow gives infinity".into(),
         Overflow::Largest => "overflow gives the largest finite number".into(),
@@ -471,7 +488,8 @@ fn overflow(round: &RoundTo) -> String {
     }
 }
 
-fn zero_signs(zero: &ZeroSigns) -> String {
+/// The signs of zero results: a clause.
+pub fn zero_signs(zero: &ZeroSigns) -> String {
     let sign = |negative| if negative { "−0" } else { "+0" };
     let standard = if *zero == ZeroSigns::IEEE { "as in IEEE 754, " } else { "" };
     let mut text = format!(
@@ -485,7 +503,8 @@ fn zero_signs(zero: &ZeroSigns) -> String {
     text
 }
 
-fn nan(rule: &NanRule) -> String {
+/// What a NaN result looks like: a sentence.
+pub fn nan(rule: &NanRule) -> String {
     match rule {
         NanRule::Canonical(bits) => format!("Every NaN result is {}.", Phrase(Bits(*bits))),
         NanRule::Merged { generated } => format!(

@@ -1,9 +1,10 @@
 //! What units could do, as their makers say it.
 
 use mmaprobe_kernels::cpu::{Processor, Unit};
+use serde::Serialize;
 
 /// The most that a core can execute of an instruction.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Peak {
     /// Executions a cycle.
     pub per_cycle: f64,
