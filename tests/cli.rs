@@ -483,7 +483,7 @@ fn usage_errors() {
         (vec!["characterize".into()], &["--device"]),
         (
             characterize("gpu"),
-            &["'gpu'", "cpu, cuda[:N], sim:NAME, sheet:FILE, replay:FILE and exec:COMMAND"],
+            &["'gpu'", "cpu, cuda[:N], hip[:N], sim:NAME, sheet:FILE, replay:FILE and exec:COMMAND"],
         ),
         (characterize("CPU"), &["'CPU'"]),
         (characterize(""), &["no device ''"]),

@@ -1,8 +1,8 @@
 //! Which element each register of a Matrix Core instruction holds, put down shape by shape and in the
 //! direction in which AMD prints it: from a lane and a place in its registers to the element.
 //!
-//! Sources: "Register to matrix element mapping" of AMD's matrix instruction calculator (MI100, MI200),
-//! the examples in AMD's lab notes on matrix cores, the layouts in the CDNA3 ISA document; for the
+//! Sources: "Register to matrix element mapping" of AMD's matrix instruction calculator (CDNA1 to CDNA3;
+//! where it was not seen printed for a shape, its formula for the like shape); for the
 //! scaled instructions the tables in `test/mx_mfma_op` of AMD's Composable Kernel.
 
 /// An operand: what the two factors have in common, the accumulators, or scales.

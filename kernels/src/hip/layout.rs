@@ -1,8 +1,8 @@
 //! Where each element of a matrix is while an MFMA instruction runs: lane, VGPR and bits.
 //!
-//! Sources: "AMD Instinct MI300 CDNA3 Instruction Set Architecture", "Matrix Arithmetic Instructions",
-//! the sections on dense matrix layouts; for CDNA1 and CDNA2 the formulas that AMD's matrix instruction
-//! calculator prints; for the scaled instructions of CDNA4 the register mappings in AMD's Composable
+//! Sources: for CDNA1 to CDNA3 the formulas and examples that AMD's matrix instruction calculator prints
+//! (the CDNA3 instruction set manual has a section on these layouts, which was not at hand); for the
+//! scaled instructions of CDNA4 the register mappings in AMD's Composable
 //! Kernel (`test/mx_mfma_op`). All hold with CBSZ, ABID and BLGP at 0 (where these select formats: with
 //! OPSEL at 0).
 
