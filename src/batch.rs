@@ -1,6 +1,6 @@
 //! Between questions and the bytes that devices take.
 
-use crate::device::{Batch, Instruction, element, set_element};
+use crate::device::{Batch, Device, DeviceError, Instruction, element, run_checked, set_element};
 use crate::model::Format;
 use crate::probes::DotAdd;
 use crate::probes::random::Matrices;
@@ -46,6 +46,22 @@ pub fn answers(instruction: &Instruction, count: usize, answer: &[u8]) -> Vec<u6
             element(answer, &instruction.d, (problem * instruction.m + at) * instruction.n + at)
         })
         .collect()
+}
+
+/// What a device answers to independent dot-adds, in one call.
+///
+/// # Errors
+/// If the device fails, or answers with another number of bytes than D has.
+///
+/// # Panics
+/// If a dot-add is shorter than the instruction's K.
+pub fn ask(
+    device: &dyn Device,
+    instruction: &Instruction,
+    questions: &[DotAdd],
+) -> Result<Vec<u64>, DeviceError> {
+    let answer = run_checked(device, instruction, &batch_of(instruction, questions))?;
+    Ok(answers(instruction, questions.len(), &answer))
 }
 
 /// A batch in which each problem is one dot-add at every (i, j).

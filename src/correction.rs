@@ -15,8 +15,8 @@ use rand_core::Rng;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::SeedableRng;
 
-use crate::batch::{answers, batch_of};
-use crate::device::{Device, DeviceError, Instruction, run_checked};
+use crate::batch;
+use crate::device::{Device, DeviceError, Instruction};
 use crate::model::format::{FP16, FP32, RoundTo};
 use crate::model::{Decoded, Term};
 use crate::probes::{DotAdd, place};
@@ -200,8 +200,7 @@ impl<'d> Unit<'d> {
                 sb: Vec::new(),
             })
             .collect();
-        let answer = run_checked(self.device, self.instruction, &batch_of(self.instruction, &questions))?;
-        let results = answers(self.instruction, questions.len(), &answer);
+        let results = batch::ask(self.device, self.instruction, &questions)?;
         Ok(results.into_iter().map(|bits| f32::from_bits(bits as u32)).collect())
     }
 

@@ -17,12 +17,12 @@ use mmaprobe_machines::{Unit, defect, features, generate, words};
 use rand_core::SeedableRng;
 use rand_xoshiro::Xoshiro256PlusPlus;
 
-use crate::batch;
+use crate::batch::ask;
 use crate::bits::{Shown, ShownDotAdd};
 use crate::characterize::{Named, characterize};
 use crate::device::machine::MachineDevice;
 use crate::device::simulated::Simulated;
-use crate::device::{Device, DeviceError, Instruction, run_checked, sheet};
+use crate::device::{Device, DeviceError, sheet};
 use crate::inference::{Options, Progress, Silent};
 use crate::probes::random::Distribution;
 use crate::probes::{DotAdd, sparse};
@@ -316,16 +316,6 @@ pub(crate) fn question_of(found: &Counterexample) -> Result<DotAdd, String> {
     let all = |texts: &[String]| texts.iter().map(|text| bits_of(text)).collect::<Result<Vec<u64>, String>>();
     let Counterexample { a, b, c, sa, sb, .. } = found;
     Ok(DotAdd { a: all(a)?, b: all(b)?, c: bits_of(c)?, sa: all(sa)?, sb: all(sb)? })
-}
-
-/// What a device answers to single dot-adds.
-fn ask(
-    device: &dyn Device,
-    instruction: &Instruction,
-    questions: &[DotAdd],
-) -> Result<Vec<u64>, DeviceError> {
-    let answer = run_checked(device, instruction, &batch::batch_of(instruction, questions))?;
-    Ok(batch::answers(instruction, questions.len(), &answer))
 }
 
 /// Dot-adds of sparse inputs in one batch.

@@ -10,6 +10,7 @@ use rand_core::Rng;
 use crate::place::{self, Dyadic};
 use crate::precision;
 use crate::question::{DotAdd, Probe, Signature, Summand};
+use crate::sparse::below;
 
 /// A sum: for each of its summands, the products and c that are in it.
 pub type Sum = Vec<Vec<Summand>>;
@@ -96,11 +97,6 @@ fn some(n: usize, count: usize, rng: &mut (impl Rng + ?Sized)) -> Vec<usize> {
         }
     }
     chosen
-}
-
-/// A random number below `n`.
-fn below(n: u64, rng: &mut (impl Rng + ?Sized)) -> u64 {
-    rng.next_u64() % n
 }
 
 #[cfg(test)]

@@ -1,8 +1,8 @@
 //! Asking by values of summands, and what every experiment has to know first.
 
-use crate::batch::{answers, batch_of};
+use crate::batch;
 use crate::bits::Shown;
-use crate::device::{Device, DeviceError, Instruction, run_checked};
+use crate::device::{Device, DeviceError, Instruction};
 use crate::model::{Decoded, Format, Term};
 use crate::probes::place::{self, Dyadic};
 use crate::probes::precision::{LONGEST, pair_ladder, triple_ladder, unit};
@@ -146,8 +146,7 @@ impl<'d> Lab<'d> {
         if questions.is_empty() {
             return Ok(Vec::new());
         }
-        let answer = run_checked(self.device, self.instruction, &batch_of(self.instruction, questions))?;
-        Ok(answers(self.instruction, questions.len(), &answer))
+        batch::ask(self.device, self.instruction, questions)
     }
 
     fn shown_result(&self, bits: u64) -> String {

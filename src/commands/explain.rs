@@ -8,7 +8,7 @@ use crate::bits::{HexDotAdd, hex};
 use crate::catalog::Catalog;
 use crate::cli::{Explain, Output};
 use crate::counterexample::File;
-use crate::device::{Device, Instruction, run_checked};
+use crate::device::{Device, Instruction};
 use crate::explain;
 use crate::literal;
 use crate::probes::{DotAdd, place};
@@ -101,12 +101,7 @@ fn dot_add(arguments: &Explain, output: Output, catalog: &Catalog) -> Result<Out
     let exact = exact::result(&first.signature(), &question);
     let mut explained = Vec::new();
     for (name, unit, instruction) in &opened {
-        let answer = run_checked(
-            unit.as_ref(),
-            instruction,
-            &batch::batch_of(instruction, std::slice::from_ref(&question)),
-        )?;
-        let bits = batch::answers(instruction, 1, &answer)[0];
+        let bits = batch::ask(unit.as_ref(), instruction, std::slice::from_ref(&question))?[0];
         unit.finish()?;
         let trees = open::trees(name, catalog)?;
         let model = trees.as_ref().and_then(|trees| trees.model(instruction));

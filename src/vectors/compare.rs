@@ -4,7 +4,7 @@ use rayon::prelude::*;
 
 use crate::batch;
 use crate::bits;
-use crate::device::{Device, DeviceError, Instruction, run_checked};
+use crate::device::{Device, DeviceError, Instruction};
 use crate::probes::{DotAdd, Signature};
 use crate::validation::{Nans, differ};
 use crate::vectors::{Vector, Vectors};
@@ -54,8 +54,7 @@ pub fn compare(
     let ask = |chunk: &[Vector]| {
         let questions: Vec<DotAdd> =
             chunk.iter().map(|vector| padded(&vector.question, instruction.k)).collect();
-        let answer = run_checked(device, instruction, &batch::batch_of(instruction, &questions))?;
-        let answers = batch::answers(instruction, questions.len(), &answer);
+        let answers = batch::ask(device, instruction, &questions)?;
         progress(chunk.len() as u64);
         let all = chunk.iter().zip(questions).zip(answers);
         let mut mismatches = all
