@@ -82,6 +82,16 @@ impl Cell {
         self.lsb + if high == 0 { 63 - low.leading_zeros() as i32 } else { 127 - high.leading_zeros() as i32 }
     }
 
+    /// Whether both are the same number, written in the same way.
+    #[inline]
+    pub fn is_same(&self, other: &Cell) -> bool {
+        let key = |cell: &Cell| {
+            let flags = [cell.negative, cell.is_open_sum, cell.is_special];
+            (cell.halves, cell.lsb, cell.exponent, cell.lowered, flags)
+        };
+        key(self) == key(other)
+    }
+
     pub fn value(&self) -> Value {
         let term = Term::new(self.negative, self.magnitude(), self.lsb, self.exponent);
         Value::Finite(Number { term, is_open_sum: self.is_open_sum, lowered: self.lowered })
