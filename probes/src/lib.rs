@@ -5,6 +5,8 @@
 //! of question.
 #![forbid(unsafe_code)]
 
+pub mod grouping;
+pub mod handing;
 pub mod infinities;
 pub mod nans;
 pub mod nesting;

@@ -1,0 +1,122 @@
+//! Which summands are added to each other before they meet a large one?
+//!
+//! Two equal small values make exactly twice the value where they meet first, whatever the sum that they
+//! meet in keeps: their answer is that of twice the value on one of them. Beside a large value they are
+//! cut off or rounded one by one, and there is a distance at which that makes a difference. So X on one of
+//! three summands, u on the other two, and 2u on either: where all answers are the same at every distance,
+//! these two meet before the third. Unlike masks, this sees sums that are handed on without being
+//! normalised, and sums whose children are aligned in different ways.
+
+use crate::place::{self, Dyadic};
+use crate::precision::LONGEST;
+use crate::question::{DotAdd, Signature, Summand};
+
+/// The probe's name.
+pub const NAME: &str = "order/grouping";
+/// The question in words.
+pub const QUESTION: &str = "are two small summands added to each other before they meet X?";
+/// Where the probe comes from.
+pub const SOURCE: &str = "rooted triples, after MMA-Sim paper, section III.C";
+
+/// How far the small values are below X, their sign, and whether −X on a fourth summand shows what is left
+/// of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Pattern {
+    /// u is 1½·2^−`distance`·X.
+    pub distance: i32,
+    /// Whether u is negative.
+    pub negative: bool,
+    /// Whether a fourth summand holds −X.
+    pub cancelled: bool,
+}
+
+impl Pattern {
+    /// Every pattern.
+    pub fn all() -> impl Iterator<Item = Pattern> {
+        (1..=LONGEST).flat_map(|distance| {
+            [(false, false), (true, false), (false, true), (true, true)]
+                .map(|(negative, cancelled)| Pattern { distance, negative, cancelled })
+        })
+    }
+}
+
+/// The questions whether `pair` meet before `large`: u on both, 2u on the first, 2u on the second. `None` if
+/// the formats do not hold the values, or the pattern calls for a fourth summand and there is none.
+pub fn questions(
+    signature: &Signature,
+    pair: [Summand; 2],
+    large: Summand,
+    fourth: Option<Summand>,
+    pattern: Pattern,
+) -> Option<[DotAdd; 3]> {
+    let top = top(signature);
+    let x = Dyadic::power(top);
+    let small = |doubled: i32| Dyadic {
+        negative: pattern.negative,
+        significand: 3,
+        exponent: top - pattern.distance - 1 + doubled,
+    };
+    let mut held = vec![(large, x)];
+    if pattern.cancelled {
+        held.push((fourth?, -x));
+    }
+    let with = |values: &[(Summand, Dyadic)]| place::question(signature, &[&held[..], values].concat());
+    Some([
+        with(&[(pair[0], small(0)), (pair[1], small(0))])?,
+        with(&[(pair[0], small(1))])?,
+        with(&[(pair[1], small(1))])?,
+    ])
+}
+
+/// The exponent of X: high, so that nothing small runs out of range or under a floor, but no sum of a few
+/// overflows.
+fn top(signature: &Signature) -> i32 {
+    let (_, high) = place::reach(signature);
+    high.min(signature.d.max_exponent() - 2).min(HIGHEST)
+}
+
+/// Far enough up for every distance from there, and for a floor below that.
+const HIGHEST: i32 = 96;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use mmaprobe_model::format;
+
+    #[test]
+    fn small_values_add_up_to_twice_one_of_them() {
+        let signature = Signature {
+            k: 4,
+            a: format::BF16,
+            b: format::BF16,
+            c: format::FP32,
+            d: format::FP32,
+            scale: None,
+        };
+        let pair = [Summand::C, Summand::Product(2)];
+        let (large, fourth) = (Summand::Product(0), Some(Summand::Product(3)));
+        let mut asked = 0;
+        for pattern in Pattern::all() {
+            let Some(questions) = questions(&signature, pair, large, fourth, pattern) else { continue };
+            asked += 1;
+            let [both, first, second] = questions.map(|q| {
+                // These inputs are exact in binary64, and so are these sums.
+                let number = |format: &format::Format, bits| match format.decode(bits) {
+                    mmaprobe_model::Decoded::Finite { negative, significand, exponent } => {
+                        let magnitude =
+                            significand as f64 * 2f64.powi(exponent - format.fraction_bits as i32);
+                        if negative { -magnitude } else { magnitude }
+                    }
+                    other => panic!("{other:?} was asked"),
+                };
+                let products = |k: usize| number(&format::BF16, q.a[k]) * number(&format::BF16, q.b[k]);
+                [products(0) + products(3), number(&format::FP32, q.c) + products(1) + products(2)]
+            });
+            assert_eq!(both, first);
+            assert_eq!(both, second);
+            assert_eq!(both[0] == 0.0, pattern.cancelled);
+            assert_eq!(both[1] < 0.0, pattern.negative);
+        }
+        assert_eq!(asked, 4 * LONGEST);
+    }
+}
