@@ -223,6 +223,27 @@ fn chain_of_sums_that_are_all_different() {
     assert_eq!(widths, [13, 24, 30], "{model:?}");
 }
 
+/// Products of e2m1 are never far apart: no X can be put so far above y that y is lost. The order shows in
+/// how c is rounded on its way.
+#[test]
+fn order_in_formats_with_little_range() {
+    const ORDER: [usize; 4] = [0, 2, 1, 3];
+    let e2m1 = format::E2M1;
+    let device = Fake::new([2, 2, 4], [e2m1, e2m1, FP32, FP32], move |a, b, c, _| {
+        let value = |bits: u64| {
+            // Sign, two exponent bits of bias 1, one fraction bit.
+            let magnitude = [0.0f32, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0][(bits & 7) as usize];
+            if bits & 8 == 0 { magnitude } else { -magnitude }
+        };
+        let sum = |sum: f32, k: usize| sum + value(a[k]) * value(b[k]);
+        canonical(ORDER.into_iter().fold(f32::from_bits(c as u32), sum), 0x7FFF_FFFF).into()
+    });
+    let model = found(&device);
+    let product = |node: &Node| if let Node::Product(k) = node { Some(*k) } else { None };
+    let order: Vec<usize> = model.tree.nodes.iter().filter_map(product).collect();
+    assert_eq!(order, ORDER, "{model:?}");
+}
+
 /// The fraction bits that a sum keeps of the summands beside the first.
 fn sum_width(model: &Model, node: &Node) -> Option<i32> {
     let Node::Sum { rule, .. } = node else { return None };

@@ -11,7 +11,7 @@ use mmaprobe_probes::{DotAdd, Dyadic, Signature, Summand, nesting, place, precis
 use rand_core::SeedableRng;
 use rand_xoshiro::Xoshiro256PlusPlus;
 
-use crate::inference::crafted;
+use crate::inference::asking::crafted;
 
 /// Random inputs with few summands.
 const SPARSE: usize = 6000;

@@ -237,7 +237,8 @@ impl Search<'_> {
         if let (true, Some((first, _)), Wanted::Part(alone)) = (starts.is_empty(), self.models, wanted) {
             // At its end the pool holds random inputs, which are what this search begins with.
             let from = self.pool.len().saturating_sub(STARTS);
-            starts.extend(directed::search(signature, first, alone, &self.pool[from..], self.seed));
+            let pool = directed::decoded(signature, &self.pool[from..]);
+            starts.extend(directed::search(signature, first, alone, &pool, self.seed).first());
         }
         let found: Vec<Option<DotAdd>> =
             starts.par_iter().map(|start| self.shrunk(start, wanted)).collect::<Result<_, DeviceError>>()?;

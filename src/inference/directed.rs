@@ -7,7 +7,7 @@
 
 use mmaprobe_model::execute::{Number, Value};
 use mmaprobe_model::format::{self, RoundTo};
-use mmaprobe_model::scalar::Scalar;
+use mmaprobe_model::scalar::{Inputs, Scalar};
 use mmaprobe_model::tree::{NanRule, Node, Normalised};
 use mmaprobe_model::{Executor, Model, Rounding};
 use mmaprobe_probes::place::{self, Dyadic};
@@ -16,48 +16,83 @@ use rand_core::Rng;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::SeedableRng;
 
-use super::fit;
+use super::{evidence, fit};
 
 /// Inputs that differ inside and are varied.
 const LATENT: usize = 60;
 /// Inputs that are looked at.
 const SCANNED: usize = 3000;
+/// Inputs after which the search is given up if none of them differs inside.
+const FRUITLESS: usize = 1000;
 /// Variations of each.
 const VARIATIONS: usize = 40;
 
-/// Searches for an input on which the two models give different results, starting from these inputs.
-///
-/// `None` if none is found, or if the trees do not have the same nodes. NaNs are taken as one where the
-/// other model does not know which it is.
+/// Questions, each with its operands taken apart; no more than are looked at from the first.
+pub fn decoded(signature: &Signature, questions: &[DotAdd]) -> Vec<(DotAdd, Inputs)> {
+    let with_inputs = |question: &DotAdd| (question.clone(), evidence::inputs(signature, question));
+    questions.iter().take(SCANNED).map(with_inputs).collect()
+}
+
+/// Whether inputs tell two models apart.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Told {
+    /// On these, their results differ.
+    Apart(Vec<DotAdd>),
+    /// Values inside differed, but no result.
+    InsideOnly,
+    /// Nothing differed.
+    Never,
+}
+
+impl Told {
+    /// The first input that tells them apart.
+    pub fn first(self) -> Option<DotAdd> {
+        match self {
+            Told::Apart(inputs) => inputs.into_iter().next(),
+            Told::InsideOnly | Told::Never => None,
+        }
+    }
+}
+
+/// Searches for an input on which the two models give different results, starting from these inputs. Trees
+/// that do not have the same nodes are not looked into. NaNs are taken as one where the other model does not
+/// know which it is.
 pub fn search(
     signature: &Signature,
     model: &Model,
     other: &Model,
-    inputs: &[DotAdd],
+    inputs: &[(DotAdd, Inputs)],
     seed: u64,
-) -> Option<DotAdd> {
+) -> Told {
     if model.tree.nodes.len() != other.tree.nodes.len() {
-        return None;
+        return Told::InsideOnly;
     }
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
     let (wide_one, wide_other) = (widened(model, other), widened(other, model));
-    let mut inside = [Inside::of(model, other)?, Inside::of(&wide_one, &wide_other)?];
-    let mut pair = Pair { one: Scalar::new(model).ok()?, other: Scalar::new(other).ok()? };
+    let (Some(inside), Some(wide)) = (Inside::of(model, other), Inside::of(&wide_one, &wide_other)) else {
+        return Told::InsideOnly;
+    };
+    let (Ok(one), Ok(another)) = (Scalar::new(model), Scalar::new(other)) else { return Told::InsideOnly };
+    let (mut inside, mut pair) = ([inside, wide], Pair { one, other: another });
     let mut latent = 0;
-    for input in inputs.iter().take(SCANNED) {
-        let Some(inside) = inside.iter_mut().find_map(|inside| inside.differs(input)) else { continue };
+    for (index, (input, decoded)) in inputs.iter().take(SCANNED).enumerate() {
+        if index == FRUITLESS && latent == 0 {
+            break;
+        }
+        let differs = |inside: &mut Inside| inside.differs(input, decoded);
+        let Some(inside) = inside.iter_mut().find_map(differs) else { continue };
         latent += 1;
         for _ in 0..VARIATIONS {
             let varied = varied(signature, input, &inside, &mut rng);
             if pair.differs(&varied) {
-                return Some(varied);
+                return Told::Apart(vec![varied]);
             }
         }
         if latent == LATENT {
             break;
         }
     }
-    None
+    if latent > 0 { Told::InsideOnly } else { Told::Never }
 }
 
 /// The model with its root, and the sums whose rules differ from the other model's, rounded to more bits
@@ -95,23 +130,34 @@ impl Pair<'_> {
 
 /// Two models, ready to be asked for every inner value.
 struct Inside<'m> {
-    one: Executor<'m>,
-    other: Executor<'m>,
+    one: Scalar<'m>,
+    other: Scalar<'m>,
+    /// For values that are too wide.
+    general: (Executor<'m>, Executor<'m>),
 }
 
 impl<'m> Inside<'m> {
     fn of(one: &'m Model, other: &'m Model) -> Option<Inside<'m>> {
-        Some(Inside { one: Executor::new(one).ok()?, other: Executor::new(other).ok()? })
+        let general = (Executor::new(one).ok()?, Executor::new(other).ok()?);
+        Some(Inside { one: Scalar::new(one).ok()?, other: Scalar::new(other).ok()?, general })
     }
 
     /// The first finite inner value on which the models differ.
-    fn differs(&mut self, q: &DotAdd) -> Option<Number> {
-        let one = self.one.evaluate(&q.a, &q.b, q.c, &q.sa, &q.sb);
-        let other = self.other.evaluate(&q.a, &q.b, q.c, &q.sa, &q.sb);
-        one.iter().zip(other).find(|(x, y)| x != y).and_then(|(x, y)| match (x, y) {
-            (Value::Finite(number), _) | (_, Value::Finite(number)) => Some(number.clone()),
+    fn differs(&mut self, q: &DotAdd, decoded: &Inputs) -> Option<Number> {
+        let finite = |one: Value, other: Value| match (one, other) {
+            (Value::Finite(number), _) | (_, Value::Finite(number)) => Some(number),
             _ => None,
-        })
+        };
+        let Inside { one, other, general } = self;
+        if one.evaluate_nodes(decoded) && other.evaluate_nodes(decoded) {
+            let nodes = one.model().tree.nodes.len();
+            let node = (0..nodes).find(|&node| !one.has_same_value(other, node))?;
+            return finite(one.value(node), other.value(node));
+        }
+        let one = general.0.evaluate(&q.a, &q.b, q.c, &q.sa, &q.sb);
+        let other = general.1.evaluate(&q.a, &q.b, q.c, &q.sa, &q.sb);
+        let (x, y) = one.iter().zip(other).find(|(x, y)| x != y)?;
+        finite(x.clone(), y.clone())
     }
 }
 

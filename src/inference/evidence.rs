@@ -2,10 +2,12 @@
 
 use std::collections::HashMap;
 
+use mmaprobe_model::Model;
 use mmaprobe_model::format::{Decoded, Format};
-use mmaprobe_model::scalar::Inputs;
+use mmaprobe_model::scalar::{Inputs, Scalar};
 use mmaprobe_probes::{DotAdd, Probe, Signature};
 
+use super::fit;
 use crate::batch;
 use crate::device::{Device, DeviceError, Instruction};
 
@@ -185,6 +187,9 @@ pub struct Asked {
     pub source: &'static str,
 }
 
+/// Answers that are moved at once from those aside.
+const MOVED: usize = 200;
+
 /// Everything that a device has answered about one instruction.
 pub struct Evidence<'d> {
     device: &'d dyn Device,
@@ -194,6 +199,7 @@ pub struct Evidence<'d> {
     pub probes: Vec<Asked>,
     /// The answers, in the order of asking.
     pub answers: Vec<Answered>,
+    aside: Vec<Answered>,
     known: HashMap<DotAdd, u64>,
     /// Calls of the device so far.
     pub rounds: u64,
@@ -210,6 +216,7 @@ impl<'d> Evidence<'d> {
             signature: instruction.signature(),
             probes: Vec::new(),
             answers: Vec::new(),
+            aside: Vec::new(),
             known: HashMap::new(),
             rounds: 0,
             dot_adds: 0,
@@ -237,6 +244,43 @@ impl<'d> Evidence<'d> {
     /// # Errors
     /// If the device fails.
     pub fn ask(&mut self, probes: Vec<Probe>) -> Result<(), DeviceError> {
+        let answers = self.answered(probes)?;
+        self.answers.extend(answers);
+        Ok(())
+    }
+
+    /// The same, but keeps the answers aside: there are many, and they say little about rules. Models are
+    /// [checked](Evidence::move_contradictions) against them once they explain the others.
+    ///
+    /// # Errors
+    /// If the device fails.
+    pub fn ask_aside(&mut self, probes: Vec<Probe>) -> Result<(), DeviceError> {
+        let answers = self.answered(probes)?;
+        self.aside.extend(answers);
+        Ok(())
+    }
+
+    /// Moves answers that contradict a model, some of them if there are many, from those aside to the others.
+    /// Whether there were any.
+    pub fn move_contradictions(&mut self, model: &Model) -> bool {
+        let Ok(mut executor) = Scalar::new(model) else { return false };
+        let (kept, moved): (Vec<Answered>, Vec<Answered>) = std::mem::take(&mut self.aside)
+            .into_iter()
+            .partition(|answered| fit::explains(&mut executor, answered));
+        let any = !moved.is_empty();
+        let step = moved.len().div_ceil(MOVED).max(1);
+        self.aside = kept;
+        for (index, answered) in moved.into_iter().enumerate() {
+            if index % step == 0 {
+                self.answers.push(answered);
+            } else {
+                self.aside.push(answered);
+            }
+        }
+        any
+    }
+
+    fn answered(&mut self, probes: Vec<Probe>) -> Result<Vec<Answered>, DeviceError> {
         let mut fresh: Vec<(usize, DotAdd)> = Vec::new();
         let mut seen = std::collections::HashSet::new();
         for probe in probes {
@@ -253,11 +297,11 @@ impl<'d> Evidence<'d> {
         }
         let questions: Vec<DotAdd> = fresh.iter().map(|(_, question)| question.clone()).collect();
         let answers = self.run(&questions)?;
-        for ((probe, question), answer) in fresh.into_iter().zip(answers) {
+        let keep = |((probe, question), answer): ((usize, DotAdd), u64)| {
             self.known.insert(question.clone(), answer);
-            self.answers.push(Answered::new(&self.signature, probe, question, answer));
-        }
-        Ok(())
+            Answered::new(&self.signature, probe, question, answer)
+        };
+        Ok(fresh.into_iter().zip(answers).map(keep).collect())
     }
 
     /// Asks questions in one round, without keeping the answers.

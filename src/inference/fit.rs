@@ -10,7 +10,8 @@ use mmaprobe_model::{Decoded, Format, Model};
 use rayon::prelude::*;
 
 use super::evidence::{Answered, Class, Evidence, Stage};
-use super::{knobs, simplicity};
+use super::knobs::{self, Scope};
+use super::simplicity;
 
 /// A model and how many answers contradict it.
 #[derive(Clone, Debug)]
@@ -64,6 +65,9 @@ pub fn improve(evidence: &Evidence, start: Fitted, stage: Stage) -> Fitted {
     improve_on(evidence, start, &relevant(evidence, stage), stage.class)
 }
 
+/// The best turn explains at least one of so many answers, or none leads out of here.
+const PROGRESS: usize = 50;
+
 /// Improves a model on these answers, which are of this class or simpler ones. Deterministic for any
 /// number of threads.
 pub fn improve_on(evidence: &Evidence, start: Fitted, answers: &[&Answered], class: Class) -> Fitted {
@@ -75,9 +79,12 @@ pub fn improve_on(evidence: &Evidence, start: Fitted, answers: &[&Answered], cla
             return best;
         }
         front_load(&best.model, &mut answers);
-        match turn_once(evidence, &best, class, &answers) {
-            Some(better) => best = better,
-            None => return best,
+        let Some(better) = turn_once(evidence, &best, class, &answers) else { return best };
+        let gained = best.contradicted - better.contradicted;
+        let is_progress = gained * PROGRESS >= best.contradicted;
+        best = better;
+        if !is_progress {
+            return best;
         }
     }
 }
@@ -184,6 +191,11 @@ fn best_of_all(candidates: Vec<Model>, best: &Fitted, answers: &[&Answered]) -> 
 
 /// Turns one knob: the best choice of all.
 fn turn_once(evidence: &Evidence, best: &Fitted, class: Class, answers: &[&Answered]) -> Option<Fitted> {
-    let turned = knobs::turn_all(&best.model, evidence.signature(), class, evidence);
+    let signature = evidence.signature();
+    let mut turned = knobs::turn_all(&best.model, signature, class, evidence);
+    turned.extend(knobs::turn_kind(&best.model, signature, Scope::All));
+    if class >= Class::Subnormal {
+        turned.extend(knobs::turn_products(&best.model, signature, class));
+    }
     best_of(turned.into_iter().map(|turned| turned.model).collect(), best, answers)
 }

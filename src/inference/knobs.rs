@@ -15,9 +15,10 @@ use mmaprobe_model::tree::{InputInfinities, InputSubnormals, Model, NanRule, Nod
 use mmaprobe_probes::Signature;
 
 use super::evidence::{Class, Evidence};
-pub use joint::{split, turn_alignments, turn_each_alignment, turn_far};
+pub use joint::{split, turn_alignments, turn_each_alignment, turn_far, turn_kind};
 pub use nans::nan_rules;
 use nans::nan_words;
+pub use products::turn_products;
 use products::{product_words, products};
 use rule::turn_rule;
 use whole::{round_twice, start_sums};

@@ -1,10 +1,8 @@
 //! The order inside sums that masks show as flat.
 //!
 //! Answers to the [nesting probe](mmaprobe_probes::nesting) say of three products of a sum which two are
-//! added first, if any. From enough of these *rooted triples* the tree follows (Aho, Sagiv, Szymanski
-//! and Ullman 1981): two products whose sum some third one meets late are connected, and the connected
-//! components are the children. Where c comes in the triples do not say; each place it can have is a
-//! candidate.
+//! added first, if any. From enough of these [triples] the tree follows. Where c comes in they do not say;
+//! each place it can have is a candidate.
 
 use std::collections::HashMap;
 
@@ -13,6 +11,7 @@ use mmaprobe_probes::{Probe, Summand};
 
 use super::evidence::Evidence;
 use super::order::Skeleton;
+use super::triples::{self, Tree, Triple};
 use crate::device::DeviceError;
 
 /// The most triples of one sum that are asked.
@@ -60,7 +59,7 @@ pub fn refine(
     evidence.ask(vec![probe])?;
     let mut trees: HashMap<Vec<usize>, Skeleton> = HashMap::new();
     for sum in &sums {
-        let rooted: Vec<([usize; 2], usize)> = all_triples(sum)
+        let rooted: Vec<Triple> = all_triples(sum)
             .into_iter()
             .filter_map(|three| {
                 // The patterns vote.
@@ -71,7 +70,7 @@ pub fn refine(
                 Some(([others.next()?, others.next()?], odd))
             })
             .collect();
-        trees.insert(sum.clone(), tree(sum, &rooted));
+        trees.insert(sum.clone(), inside(&triples::tree(sum, &all_triples(sum), &rooted)));
     }
     let mut refined = Vec::new();
     for place in Place::ALL {
@@ -168,38 +167,12 @@ fn triples_of(count: usize) -> usize {
     count * (count - 1) * (count - 2) / 6
 }
 
-/// The tree of these products in which for each rooted triple the two meet before the third one does;
-/// flat where the triples contradict each other.
-fn tree(leaves: &[usize], rooted: &[([usize; 2], usize)]) -> Skeleton {
-    if let [leaf] = leaves {
-        return Skeleton::Leaf(Summand::Product(*leaf));
+/// A tree of products, as a sum that masks do not show.
+fn inside(tree: &Tree) -> Skeleton {
+    match tree {
+        Tree::Leaf(k) => Skeleton::Leaf(Summand::Product(*k)),
+        Tree::Node(children) => Skeleton::Inner(children.iter().map(inside).collect()),
     }
-    let index = |k: usize| leaves.iter().position(|&leaf| leaf == k);
-    let mut components = petgraph::unionfind::UnionFind::<usize>::new(leaves.len());
-    let mut inside: Vec<([usize; 2], usize)> = Vec::new();
-    for &([x, y], z) in rooted {
-        if let (Some(x), Some(y), Some(_)) = (index(x), index(y), index(z)) {
-            components.union(x, y);
-            inside.push(([leaves[x], leaves[y]], z));
-        }
-    }
-    let labels = components.into_labeling();
-    let mut roots: Vec<usize> = labels.clone();
-    roots.sort_unstable();
-    roots.dedup();
-    if roots.len() == 1 {
-        return Skeleton::Inner(leaves.iter().map(|&k| Skeleton::Leaf(Summand::Product(k))).collect());
-    }
-    let mut children: Vec<Vec<usize>> = roots
-        .iter()
-        .map(|&root| {
-            leaves.iter().zip(&labels).filter(|(_, label)| **label == root).map(|(k, _)| *k).collect()
-        })
-        .collect();
-    children.sort();
-    // Sums come before products, as in a skeleton.
-    children.sort_by_key(|child: &Vec<usize>| child.len() == 1);
-    Skeleton::Inner(children.iter().map(|child| tree(child, &inside)).collect())
 }
 
 /// Where c comes into a sum whose products have an order inside.

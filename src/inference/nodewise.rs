@@ -13,7 +13,7 @@ use mmaprobe_probes::sums::Sum;
 use mmaprobe_probes::{DotAdd, Signature, Summand};
 use rayon::prelude::*;
 
-use super::evidence::{Answered, Class, Evidence};
+use super::evidence::{Answered, Class, Evidence, Stage};
 use super::fit::{self, Fitted};
 use super::knobs::Scope;
 use super::search::Search;
@@ -68,6 +68,15 @@ pub fn fit(evidence: &Evidence, start: &Model, budget: &mut u64) -> Fitted {
     let mut search = Search::narrow(evidence, (*budget).min(BUDGET));
     let mut beam = vec![Fitted { model, contradicted: usize::MAX }];
     for class in Class::ALL {
+        let plain = answers(Class::Plain, usize::MAX, usize::MAX);
+        if class == Class::Zero && beam[0].contradicted * NEARLY <= plain.len() {
+            let shared = merged(&plain, &beam[0].model);
+            let found = with_shared_rules(evidence, shared);
+            if found.contradicted == 0 {
+                *budget = budget.saturating_sub(search.spent());
+                return found;
+            }
+        }
         beam = search.scored(beam, &answers(class, usize::MAX, usize::MAX));
         if beam[0].contradicted == 0 {
             beam.retain(|fitted| fitted.contradicted == 0);
@@ -112,8 +121,27 @@ pub fn fit(evidence: &Evidence, start: &Model, budget: &mut u64) -> Fitted {
     *budget = budget.saturating_sub(search.spent());
     let found = scored(evidence, beam.swap_remove(0).model);
     let found = fit::settle_nans(evidence, found);
-    merged(evidence, found)
+    if found.contradicted > 0 {
+        return found;
+    }
+    let all: Vec<&Answered> = evidence.answers.iter().collect();
+    Fitted { model: merged(&all, &found.model), ..found }
 }
+
+/// All answers, for a model that explains nearly all plain ones: sums that add alike mostly do
+/// everything alike, and one turn for all is found where one for each would explain nothing yet.
+fn with_shared_rules(evidence: &Evidence, model: Model) -> Fitted {
+    let start = Fitted { model, contradicted: usize::MAX };
+    let improved = Stage::all().fold(start, |fitted, stage| fit::improve(evidence, fitted, stage));
+    let mut found = scored(evidence, improved.model.clone());
+    if found.contradicted > 0 {
+        found = Search::within(evidence, SHARED).run(vec![improved.model]).swap_remove(0);
+    }
+    fit::settle_nans(evidence, found)
+}
+
+/// Answers that models with shared rules may be held against.
+const SHARED: u64 = BUDGET / 2;
 
 /// Models that explain everything so far and are taken along.
 const PLATEAU: usize = 12;
@@ -158,13 +186,14 @@ fn with_known_rules(beam: Vec<Fitted>, known: &[RuleId], next: RuleId) -> Vec<Fi
     all
 }
 
-/// The model with as few rules as explain everything that it does: a sum's own rule becomes that of a
-/// sum above it where no answer asks for another.
-fn merged(evidence: &Evidence, fitted: Fitted) -> Fitted {
-    if fitted.contradicted > 0 {
-        return fitted;
-    }
-    let mut best = fitted.model;
+/// Where no more than one of so many plain answers is unexplained, the rules found are mostly right.
+const NEARLY: usize = 50;
+
+/// The model with as few rules as explain as many of these answers: a sum's own rule becomes that of another
+/// sum where no answer asks for its own.
+fn merged(answers: &[&Answered], model: &Model) -> Model {
+    let mut best = model.clone();
+    let limit = fit::contradicted(model, answers.iter().copied(), usize::MAX) + 1;
     for rule in (0..best.tree.rules.len()).rev() {
         let candidates: Vec<Model> = (0..best.tree.rules.len())
             .filter(|&other| best.tree.rules[other] != best.tree.rules[rule])
@@ -179,10 +208,10 @@ fn merged(evidence: &Evidence, fitted: Fitted) -> Fitted {
             .collect();
         let found = candidates
             .into_par_iter()
-            .find_last(|model| fit::contradicted(model, evidence.answers.iter(), 1) == 0);
+            .find_last(|model| fit::contradicted(model, answers.iter().copied(), limit) < limit);
         best = found.unwrap_or(best);
     }
-    Fitted { model: best.canonical(), contradicted: 0 }
+    best.canonical()
 }
 
 fn scored(evidence: &Evidence, model: Model) -> Fitted {

@@ -36,6 +36,57 @@ impl Skeleton {
             Skeleton::Sum(children) | Skeleton::Inner(children) => children.iter().any(Skeleton::contains_c),
         }
     }
+
+    /// Whether it has sums that masks do not show.
+    pub fn has_inner(&self) -> bool {
+        match self {
+            Skeleton::Leaf(_) => false,
+            Skeleton::Inner(_) => true,
+            Skeleton::Sum(children) => children.iter().any(Skeleton::has_inner),
+        }
+    }
+
+    /// Its leaves.
+    pub fn summands(&self) -> Vec<Summand> {
+        match self {
+            Skeleton::Leaf(summand) => vec![*summand],
+            Skeleton::Sum(children) | Skeleton::Inner(children) => {
+                children.iter().flat_map(Skeleton::summands).collect()
+            }
+        }
+    }
+
+    /// A leaf that is in as few sums inside it as any.
+    pub fn nearest(&self) -> Summand {
+        fn below(skeleton: &Skeleton) -> (usize, Summand) {
+            match skeleton {
+                Skeleton::Leaf(summand) => (0, *summand),
+                Skeleton::Sum(children) | Skeleton::Inner(children) => {
+                    let nearest = children.iter().map(below).min_by_key(|(depth, _)| *depth);
+                    let (depth, summand) = nearest.expect("a sum has children");
+                    (depth + 1, summand)
+                }
+            }
+        }
+        below(self).1
+    }
+
+    /// The same as a sum that masks show, if it is one that they do not show.
+    pub fn into_sum(self) -> Skeleton {
+        match self {
+            Skeleton::Inner(children) => Skeleton::Sum(children),
+            other => other,
+        }
+    }
+
+    /// Sorts children as in every skeleton, keeping their order otherwise.
+    pub fn sort(children: &mut [Skeleton]) {
+        children.sort_by_key(|child| match child {
+            child if child.contains_c() => 0,
+            Skeleton::Sum(_) | Skeleton::Inner(_) => 1,
+            Skeleton::Leaf(_) => 2,
+        });
+    }
 }
 
 /// What the masks have shown.
@@ -321,10 +372,6 @@ fn skeleton(graph: &DiGraph<Set, ()>, node: NodeIndex, k: usize) -> Skeleton {
     children.sort_by_key(|&child| graph[child].first());
     let mut children: Vec<Skeleton> = children.into_iter().map(|child| skeleton(graph, child, k)).collect();
     // A stable sort: the children stay in the order of their first products.
-    children.sort_by_key(|child| match child {
-        child if child.contains_c() => 0,
-        Skeleton::Sum(_) | Skeleton::Inner(_) => 1,
-        Skeleton::Leaf(_) => 2,
-    });
+    Skeleton::sort(&mut children);
     Skeleton::Sum(children)
 }

@@ -33,6 +33,12 @@ const PATIENCE: usize = 3;
 const GLANCED: usize = 50;
 /// Answers of each kind that these are tried on.
 const SAMPLED: usize = 400;
+/// Answers of each kind that models with two knobs turned are tried on; and how many of those that the best
+/// model does not explain have to show at once that something is better.
+const PAIRED: usize = 30;
+const DECISIVE: usize = 3;
+/// Making a model costs as much as holding it against so many answers.
+const MODEL: u64 = 8;
 /// Answers that candidates may be held against, all together, before the search is given up.
 const BUDGET: u64 = 80_000_000;
 
@@ -52,6 +58,11 @@ impl<'e, 'd> Search<'e, 'd> {
     /// A search over this evidence, in all rules.
     pub fn new(evidence: &'e Evidence<'d>) -> Search<'e, 'd> {
         Search { evidence, spent: AtomicU64::new(0), scope: Scope::All, width: WIDTH, budget: BUDGET }
+    }
+
+    /// The same, given up when models have been held against `budget` answers, all together.
+    pub fn within(evidence: &'e Evidence<'d>, budget: u64) -> Search<'e, 'd> {
+        Search { budget, ..Search::new(evidence) }
     }
 
     /// A search in one rule after the other: of one, fewer combinations have to be kept. It is given up
@@ -93,10 +104,22 @@ impl<'e, 'd> Search<'e, 'd> {
         let mut idle = 0;
         let mut expanded: Vec<Model> = Vec::new();
         while beam[0].contradicted > 0 && idle < PATIENCE && !self.is_spent() {
-            let next = self.step(&beam, answers, class, &mut expanded);
-            let Some(next) = next else { break };
-            idle = if next[0].contradicted < beam[0].contradicted { 0 } else { idle + 1 };
-            beam = next;
+            match self.step(&beam, answers, class, &mut expanded) {
+                Some(next) => {
+                    idle = if next[0].contradicted < beam[0].contradicted { 0 } else { idle + 1 };
+                    beam = next;
+                }
+                None => idle = PATIENCE,
+            }
+            if idle == PATIENCE && beam[0].contradicted > 0 && !self.is_spent() {
+                let pairs = self.pairs(&beam[0], answers, class);
+                let next = self.scored(pairs.into_iter().chain(beam.iter().cloned()).collect(), answers);
+                if next[0].contradicted < beam[0].contradicted {
+                    beam = next;
+                    beam.truncate(4 * self.width);
+                    idle = 0;
+                }
+            }
         }
         if beam[0].contradicted == 0 {
             beam.retain(|fitted| fitted.contradicted == 0);
@@ -142,6 +165,9 @@ impl<'e, 'd> Search<'e, 'd> {
                 candidates.extend(knobs::turn_alignments(&fitted.model, false, self.scope));
                 candidates.extend(knobs::turn_each_alignment(&fitted.model, self.scope));
                 candidates.extend(knobs::turn_far(&fitted.model, self.scope));
+                let signature = self.evidence.signature();
+                candidates.extend(knobs::turn_products(&fitted.model, signature, class));
+                candidates.extend(knobs::turn_kind(&fitted.model, signature, self.scope));
                 if self.scope == Scope::All {
                     for split in knobs::split(&fitted.model) {
                         candidates.extend(self.turns(&split, class));
@@ -163,6 +189,53 @@ impl<'e, 'd> Search<'e, 'd> {
         let mut next = self.scored(next, answers);
         next.truncate(4 * self.width);
         Some(next)
+    }
+
+    /// The best models in which two knobs of one rule are turned at once, each of which alone may make things
+    /// worse.
+    fn pairs(&self, best: &Fitted, answers: &[&Answered], class: Class) -> Vec<Fitted> {
+        let mut ordered = answers.to_vec();
+        fit::front_load(&best.model, &mut ordered);
+        let [wrong, right] = sample(&ordered, best.contradicted, PAIRED);
+        let (decisive, wrong) = wrong.split_at(DECISIVE.min(wrong.len()));
+        let mut first = self.turns(&best.model, class);
+        first.retain(|turned| turned.knob.rule.is_some() && turned.model != best.model);
+        // Of two knobs, the one that comes first is turned first.
+        let mut places: HashMap<&Knob, usize> = HashMap::new();
+        for turned in &first {
+            let next = places.len();
+            places.entry(&turned.knob).or_insert(next);
+        }
+        let mut tried: Vec<(usize, u32, Model)> = first
+            .par_iter()
+            .flat_map_iter(|once| {
+                let place = places[&once.knob];
+                let twice = self.turns(&once.model, class);
+                let mut kept: Vec<(usize, u32, Model)> = Vec::new();
+                for twice in twice {
+                    let is_later = places.get(&twice.knob).is_none_or(|&other| other > place);
+                    if twice.knob.rule != once.knob.rule || !is_later {
+                        continue;
+                    }
+                    let model = twice.model;
+                    let missed = self.count(&model, decisive, DECISIVE);
+                    if missed == decisive.len() {
+                        continue;
+                    }
+                    let broken = self.count(&model, &right, right.len() / BREAKABLE + 1);
+                    let contradicted = missed + self.count(&model, wrong, usize::MAX) + broken;
+                    if contradicted < decisive.len() + wrong.len() {
+                        kept.push((contradicted, simplicity::exceptions(&model), model));
+                    }
+                }
+                kept.sort_by_key(|(contradicted, exceptions, _)| (*contradicted, *exceptions));
+                kept.truncate(self.width);
+                kept
+            })
+            .collect();
+        tried.sort_by_key(|(contradicted, exceptions, _)| (*contradicted, *exceptions));
+        tried.truncate(2 * self.width);
+        tried.into_iter().map(|(_, _, model)| Fitted { model, contradicted: usize::MAX }).collect()
     }
 
     /// The candidates that the fewest answers of a sample contradict: so many overall, and so many of
@@ -229,7 +302,7 @@ impl<'e, 'd> Search<'e, 'd> {
     }
 
     fn count(&self, model: &Model, answers: &[&Answered], limit: usize) -> usize {
-        let mut seen = 0u64;
+        let mut seen = MODEL;
         let counted = fit::contradicted(model, answers.iter().copied().inspect(|_| seen += 1), limit);
         self.spent.fetch_add(seen, Ordering::Relaxed);
         counted

@@ -15,9 +15,10 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::SeedableRng;
 use rayon::prelude::*;
 
-use super::evidence::{self, Class, Evidence};
+use super::directed::{self, Told};
+use super::evidence::{self, Answered, Class, Evidence};
+use super::fit;
 use super::knobs::{self, Knob, Scope, Turned};
-use super::{directed, fit};
 use crate::device::DeviceError;
 
 /// A choice that cannot be told from the model's own.
@@ -66,14 +67,12 @@ pub fn separate(
     let mut tried = 0;
     let mut candidates = neighbours(evidence, model);
     candidates.extend(rivals);
+    // What never differs, not even inside, is not tried again.
+    let mut alike: Vec<Turned> = Vec::new();
     let mut checked = 0;
     for round in 0..=ROUNDS {
-        candidates = candidates
-            .into_par_iter()
-            .filter(|candidate| {
-                fit::contradicted(&candidate.model, evidence.answers[checked..].iter(), 1) == 0
-            })
-            .collect();
+        candidates = standing(candidates, &evidence.answers[checked..]);
+        alike = standing(alike, &evidence.answers[checked..]);
         checked = evidence.answers.len();
         if round == 0 {
             // What several changes together make, and a single one too, is told as the single one.
@@ -91,20 +90,33 @@ pub fn separate(
         }
         let pool = pool(&signature, seed.wrapping_add(round));
         tried += pool.len() as u64;
-        let inputs: Vec<Inputs> = pool.par_iter().map(|q| evidence::inputs(&signature, q)).collect();
-        let expected = answers(model, &inputs);
-        let separating: Vec<DotAdd> = candidates
+        let expected = answers(model, &pool);
+        let told: Vec<Told> = candidates
             .par_iter()
             .enumerate()
-            .flat_map_iter(|(index, candidate)| {
+            .map(|(index, candidate)| {
                 let other = &candidate.model;
-                let found = differing(other, &inputs, &expected);
-                let directed = found
-                    .is_empty()
-                    .then(|| directed::search(&signature, model, other, &pool, seed ^ (index as u64) << 32));
-                found.into_iter().map(|index| pool[index].clone()).chain(directed.flatten())
+                let found = differing(other, &pool, &expected);
+                if found.is_empty() {
+                    directed::search(&signature, model, other, &pool, seed ^ (index as u64) << 32)
+                } else {
+                    Told::Apart(found.into_iter().map(|index| pool[index].0.clone()).collect())
+                }
             })
             .collect();
+        let mut separating: Vec<DotAdd> = Vec::new();
+        let mut others = Vec::new();
+        for (candidate, told) in candidates.into_iter().zip(told) {
+            match told {
+                Told::Apart(questions) => {
+                    separating.extend(questions);
+                    others.push(candidate);
+                }
+                Told::InsideOnly => others.push(candidate),
+                Told::Never => alike.push(candidate),
+            }
+        }
+        candidates = others;
         if separating.is_empty() {
             break;
         }
@@ -120,9 +132,16 @@ pub fn separate(
     }
     let inseparable = candidates
         .into_iter()
+        .chain(alike)
         .map(|turned| Inseparable { knob: turned.knob, choice: turned.choice })
         .collect();
     Ok(Separation::Settled { inseparable, tried })
+}
+
+/// The candidates that none of these answers contradicts.
+fn standing(candidates: Vec<Turned>, answers: &[Answered]) -> Vec<Turned> {
+    let stands = |candidate: &Turned| fit::contradicted(&candidate.model, answers.iter(), 1) == 0;
+    candidates.into_par_iter().filter(stands).collect()
 }
 
 /// Choices other than the model's own, each once: every single change, and those of an alignment that
@@ -137,27 +156,33 @@ fn neighbours(evidence: &Evidence, model: &Model) -> Vec<Turned> {
 }
 
 /// Inputs to try: with few summands, and from every distribution.
-fn pool(signature: &Signature, seed: u64) -> Vec<DotAdd> {
+fn pool(signature: &Signature, seed: u64) -> Vec<(DotAdd, Inputs)> {
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
     let sparse: Vec<DotAdd> = (0..SPARSE).map(|_| sparse::dot_add(signature, &mut rng)).collect();
     let dense = (0..DENSE).map(|index| {
         random::dot_add(Distribution::ALL[index % Distribution::ALL.len()], signature, &mut rng)
     });
-    sparse.into_iter().chain(dense).collect()
+    let pool: Vec<DotAdd> = sparse.into_iter().chain(dense).collect();
+    pool.into_par_iter()
+        .map(|question| {
+            let inputs = evidence::inputs(signature, &question);
+            (question, inputs)
+        })
+        .collect()
 }
 
-fn answers(model: &Model, questions: &[Inputs]) -> Vec<u64> {
+fn answers(model: &Model, questions: &[(DotAdd, Inputs)]) -> Vec<u64> {
     let mut executor = Scalar::new(model).expect("a fitted model can be executed");
-    questions.iter().map(|inputs| executor.execute(inputs)).collect()
+    questions.iter().map(|(_, inputs)| executor.execute(inputs)).collect()
 }
 
 /// The first inputs of the pool on which a model differs from what is expected.
-fn differing(model: &Model, pool: &[Inputs], expected: &[u64]) -> Vec<usize> {
+fn differing(model: &Model, pool: &[(DotAdd, Inputs)], expected: &[u64]) -> Vec<usize> {
     let Ok(mut executor) = Scalar::new(model) else { return Vec::new() };
     pool.iter()
         .zip(expected)
         .enumerate()
-        .filter(|(_, (inputs, expected))| {
+        .filter(|(_, ((_, inputs), expected))| {
             let d = executor.execute(inputs);
             fit::differ(model, d, **expected)
         })

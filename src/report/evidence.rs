@@ -7,7 +7,7 @@ use crate::bits::Shown;
 use crate::device::Instruction;
 use crate::generate::GenerateError;
 use crate::generate::evidence::{Alternative, alternatives, answers_of, probe_names};
-use crate::inference::crafted;
+use crate::inference::asking::crafted;
 use crate::inference::evidence::Answered;
 use crate::markdown::printable;
 use crate::model::{Executor, Model};

@@ -1,9 +1,11 @@
 //! Several things turned at once, where each alone may be contradicted.
 
 use mmaprobe_model::Rounding;
-use mmaprobe_model::tree::{Added, Alignment, Exponents, Far, Fused, Model, Node, Rule, RuleId};
+use mmaprobe_model::format::RoundTo;
+use mmaprobe_model::tree::{Added, Alignment, Exponents, Far, Fused, Model, Node, Normalised, Rule, RuleId};
+use mmaprobe_probes::Signature;
 
-use super::rule::{MOST_DISTANCE, MOST_FRACTION_BITS, ZEROS};
+use super::rule::{MOST_DISTANCE, MOST_FRACTION_BITS, ZEROS, intermediate};
 use super::{Knob, Scope, Shape, Turned};
 
 /// Models that differ from this one in several things about one aligned sum at once: the fraction bits
@@ -33,7 +35,7 @@ pub fn turn_alignments(model: &Model, closely: bool, scope: Scope) -> Vec<Turned
                 continue;
             }
             for fraction_bits in 0..=MOST_FRACTION_BITS {
-                for rounding in Rounding::EVERY {
+                for &rounding in if was_exact { &INSTEAD_OF_EXACT[..] } else { &Rounding::EVERY[..] } {
                     let changed = |alignment| Alignment { fraction_bits, rounding, ..alignment };
                     let words = |which: &str| {
                         format!("{which}F = {fraction_bits}, {rounding}, exponents {exponent_words}")
@@ -70,6 +72,11 @@ pub fn turn_alignments(model: &Model, closely: bool, scope: Scope) -> Vec<Turned
     turned
 }
 
+/// Roundings of a sum that may be aligned where it seems exact: one that drops what is lost, one that makes as
+/// much of it as any, and one between.
+const INSTEAD_OF_EXACT: [Rounding; 3] =
+    [Rounding::TowardZero, Rounding::AwayFromZero, Rounding::NearestTiesToEven];
+
 /// Models in which one summand of an aligned sum, by its position, keeps another number of fraction bits
 /// than it does or is rounded otherwise.
 pub fn turn_each_alignment(model: &Model, scope: Scope) -> Vec<Turned> {
@@ -95,6 +102,45 @@ pub fn turn_each_alignment(model: &Model, scope: Scope) -> Vec<Turned> {
             for rounding in Rounding::EVERY {
                 push(Alignment { rounding, ..own }, rounding.to_string());
             }
+        }
+    }
+    turned
+}
+
+/// Models in which a sum that loses bits loses them otherwise: exact, and rounded to a format, where it was
+/// aligned; aligned, and not normalised, where it was rounded. Nearly all answers are the same, but for those
+/// at the ends of the range.
+pub fn turn_kind(model: &Model, signature: &Signature, scope: Scope) -> Vec<Turned> {
+    let mut turned = Vec::new();
+    for (rule, own) in rules(model, scope) {
+        let mut push = |added: Added, normalised: Normalised, choice: String| {
+            let mut other = model.clone();
+            other.tree.rules[rule] = Rule { added, normalised, ..own.clone() };
+            let knob = Knob { what: "rounded or aligned".to_string(), rule: Some(rule) };
+            turned.push(Turned { knob, choice, model: other });
+        };
+        let is_root = Shape::of(model, rule).is_root;
+        if let Added::Fused(fused) = &own.added {
+            let kept = fused.alignment_of(1).fraction_bits;
+            for format in if is_root { vec![signature.d] } else { intermediate(signature) } {
+                let mut bits = vec![format.fraction_bits, kept.min(format.fraction_bits)];
+                bits.dedup();
+                for (fraction_bits, rounding) in
+                    bits.into_iter().flat_map(|bits| Rounding::EVERY.map(|rounding| (bits, rounding)))
+                {
+                    let round = RoundTo { fraction_bits, rounding, ..RoundTo::nearest_even(format) };
+                    let choice = format!("exact, rounded {rounding} to {fraction_bits} bits of {format}");
+                    push(Added::Exact, Normalised::To(round), choice);
+                }
+            }
+        }
+        if let Normalised::To(round) = &own.normalised
+            && !is_root
+        {
+            let (bits, rounding) = (round.fraction_bits, round.rounding);
+            let choice = format!("aligned, F = {bits}, {rounding}, not normalised");
+            let added = Added::Fused(Fused::uniform(bits, rounding));
+            push(added, Normalised::No { exponent: None }, choice);
         }
     }
     turned

@@ -2,10 +2,11 @@
 
 use mmaprobe_model::Rounding;
 use mmaprobe_model::format::{self, Format, RoundTo};
-use mmaprobe_model::tree::Product;
+use mmaprobe_model::tree::{Model, Product};
 use mmaprobe_probes::Signature;
 
 use super::words::{all_subnormals, overflow_words, overflows, subnormal_words};
+use super::{Knob, Turned};
 use crate::inference::evidence::Class;
 
 /// Ways to form products: exactly; rounded in each way to each format that products do not always fit;
@@ -16,12 +17,8 @@ pub(super) fn products(
     class: Class,
 ) -> Vec<(&'static str, Product)> {
     let mut all = vec![("products", Product::Exact)];
-    let mut formats = vec![signature.d, signature.c, format::FP64, format::FP32, format::FP16, format::BF16];
-    formats.retain(|format| !holds_every_product(format, signature));
-    for (index, &format) in formats.iter().enumerate() {
-        if formats[..index].contains(&format) {
-            continue;
-        }
+    let formats = formats(signature);
+    for &format in &formats {
         // The rounding at once: where products fit but for their range, no other answer leads to it.
         for rounding in Rounding::EVERY {
             all.push(("products", Product::Rounded(RoundTo { rounding, ..RoundTo::nearest_even(format) })));
@@ -32,7 +29,9 @@ pub(super) fn products(
     }
     if class >= Class::Subnormal {
         let mut lowest: Vec<i32> = formats.iter().map(|format| format.min_exponent()).collect();
-        lowest.extend([signature.d, format::FP32, format::FP16].map(|format| format.min_exponent()));
+        lowest.extend([format::FP32, format::FP16].map(|format| format.min_exponent()));
+        let of_results = signature.d.min_exponent();
+        lowest.extend(of_results - 40..=of_results + 2);
         lowest.sort_unstable();
         lowest.dedup();
         for exponent in lowest {
@@ -62,6 +61,52 @@ pub(super) fn products(
         }
     }
     all
+}
+
+/// Models in which several things about the rounding of products are different at once: the format, the
+/// rounding, and the fraction bits; or, where range matters, what becomes of results at either end of it.
+pub fn turn_products(model: &Model, signature: &Signature, class: Class) -> Vec<Turned> {
+    let mut turned = Vec::new();
+    let mut push = |round: RoundTo| {
+        let product = Product::Rounded(round);
+        let knob = Knob { what: "products as a whole".to_string(), rule: None };
+        let choice = product_words(&product);
+        turned.push(Turned { knob, choice, model: Model { product, ..model.clone() } });
+    };
+    for format in formats(signature) {
+        for rounding in Rounding::EVERY {
+            let plain = RoundTo { rounding, ..RoundTo::nearest_even(format) };
+            if class < Class::Subnormal {
+                for fraction_bits in 0..=format.fraction_bits {
+                    push(RoundTo { fraction_bits, ..plain });
+                }
+                continue;
+            }
+            let fraction_bits = match model.product {
+                Product::Rounded(round) if round.format == format => round.fraction_bits,
+                _ => format.fraction_bits,
+            };
+            for subnormals in all_subnormals() {
+                let last = if class >= Class::Infinite { overflows(&plain) } else { vec![plain.overflow] };
+                for overflow in last {
+                    push(RoundTo { fraction_bits, subnormals, overflow, ..plain });
+                }
+            }
+        }
+    }
+    turned
+}
+
+/// Formats that products do not always fit, each once.
+fn formats(signature: &Signature) -> Vec<Format> {
+    let all = [signature.d, signature.c, format::FP64, format::FP32, format::FP16, format::BF16];
+    let mut formats: Vec<Format> = Vec::new();
+    for format in all {
+        if !holds_every_product(&format, signature) && !formats.contains(&format) {
+            formats.push(format);
+        }
+    }
+    formats
 }
 
 /// Whether a format holds every product as a normal number, so that rounding to it changes nothing.

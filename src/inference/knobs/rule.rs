@@ -1,7 +1,7 @@
 //! Everything that can be different about one rule.
 
 use mmaprobe_model::Rounding;
-use mmaprobe_model::format::{self, RoundTo};
+use mmaprobe_model::format::{self, Format, RoundTo};
 use mmaprobe_model::tree::{
     Added, Alignment, Beyond, Carry, Exponents, Far, Fused, Normalised, Rule, ZeroSigns, ZeroTerms,
 };
@@ -215,6 +215,17 @@ fn turn_addition(
     }
 }
 
+/// Formats that an intermediate sum may be rounded to.
+pub(super) fn intermediate(signature: &Signature) -> Vec<Format> {
+    let mut formats: Vec<Format> = Vec::new();
+    for format in [signature.d, signature.c, format::FP64, format::FP32, format::FP16, format::BF16] {
+        if !formats.contains(&format) {
+            formats.push(format);
+        }
+    }
+    formats
+}
+
 fn turn_rounding(
     round: RoundTo,
     shape: Shape,
@@ -238,10 +249,7 @@ fn turn_rounding(
         }
     }
     if !shape.is_root {
-        let mut formats =
-            vec![signature.d, signature.c, format::FP64, format::FP32, format::FP16, format::BF16];
-        formats.dedup();
-        for format in formats {
+        for format in intermediate(signature) {
             push(
                 "format of the intermediate sum",
                 format.to_string(),

@@ -1,0 +1,222 @@
+//! What is asked: everything that is put to a device to find rules from.
+
+use mmaprobe_probes::random::{self, Distribution};
+use mmaprobe_probes::{DotAdd, Probe, Signature, infinities, nans, precision, rounding, subnormals, zeros};
+use rand_xoshiro::Xoshiro256PlusPlus;
+use rand_xoshiro::rand_core::SeedableRng;
+
+use super::evidence::{Answered, Evidence};
+use super::order::{Order, Skeleton};
+use super::structure::{self, Structure};
+use super::trust::Distrust;
+use super::{Progress, grouping, handing, nesting, nodewise, order};
+use crate::device::DeviceError;
+
+/// What the answers show before any rule is looked for.
+#[derive(Clone, Debug)]
+pub struct Outline {
+    /// The order of summation that masks show.
+    pub order: Order,
+    /// Answers that it was read from.
+    pub order_answers: u64,
+    /// Trees in which sums that masks show as flat have an order inside, if answers speak for one.
+    pub nested: Vec<Skeleton>,
+    /// Fraction bits at which something is lost.
+    pub cuts: Vec<i32>,
+    /// Other orders, from [a closer look](closer).
+    pub closer: Vec<Skeleton>,
+}
+
+/// Asks random inputs, for the order of summation, and the crafted probes.
+///
+/// # Errors
+/// If the device fails.
+pub fn outline(evidence: &mut Evidence, seed: u64, progress: &dyn Progress) -> Result<Outline, DeviceError> {
+    // Of all that is asked, this says most about everything: asked first, it shows that a device was
+    // another one before it changed for good.
+    evidence.ask(vec![random_probe(evidence.signature(), seed)])?;
+    progress.step("order of summation", None);
+    let before = evidence.answers.len();
+    let order = order::find(evidence)?;
+    let order_answers = (evidence.answers.len() - before) as u64;
+    progress.step("crafted probes", None);
+    let cuts = ask_crafted(evidence, &order.skeleton)?;
+    let nested = nesting::refine(evidence, &order.skeleton, &cuts)?;
+    Ok(Outline { order, order_answers, nested, cuts, closer: Vec::new() })
+}
+
+/// Asks for orders of summation that masks do not show.
+///
+/// # Errors
+/// If the device fails.
+pub fn closer(evidence: &mut Evidence, outline: &mut Outline, seed: u64) -> Result<(), DeviceError> {
+    let masked = &outline.order.skeleton;
+    let mut sums = grouping::Sums::of(evidence, masked);
+    let first = sums.first_probe(evidence);
+    evidence.ask_aside(vec![first])?;
+    let second = sums.second_probe(evidence);
+    evidence.ask_aside(vec![second])?;
+    let handed = handing::orders(evidence, seed)?;
+    let grouped = sums.orders(evidence, masked);
+    outline.closer = handed.into_iter().filter(|order| order != masked).chain(grouped).collect();
+    Ok(())
+}
+
+/// Random questions of each distribution among the first evidence.
+const RANDOM_EACH: usize = 120;
+
+/// The crafted probes of the paper's sections III.D to III.F.
+///
+/// Returns the fraction bits at which something was lost.
+fn ask_crafted(evidence: &mut Evidence, skeleton: &Skeleton) -> Result<Vec<i32>, DeviceError> {
+    let signature = *evidence.signature();
+    evidence.ask(crafted(&signature))?;
+    let cuts = cuts(evidence);
+    let mut probes = rounding::probe(&signature, &cuts);
+    probes.push(rounding::exponents(&signature, &cuts));
+    probes.push(nesting::first_probe(evidence, skeleton, &cuts));
+    evidence.ask(probes)?;
+    Ok(cuts)
+}
+
+/// The crafted probes that depend on no answer.
+pub fn crafted(signature: &Signature) -> Vec<Probe> {
+    let mut probes = precision::probe(signature);
+    probes.push(rounding::sticky(signature));
+    probes.extend(subnormals::probe(signature));
+    probes.extend(zeros::probe(signature));
+    probes.extend(infinities::probe(signature));
+    probes.extend(nans::probe(signature));
+    probes
+}
+
+/// Random dot-adds of every distribution.
+fn random_probe(signature: &Signature, seed: u64) -> Probe {
+    let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
+    let dot_adds = Distribution::ALL
+        .iter()
+        .flat_map(|&distribution| std::iter::repeat_n(distribution, RANDOM_EACH))
+        .map(|distribution| random::dot_add(distribution, signature, &mut rng))
+        .collect();
+    Probe {
+        name: "random",
+        question: "what is the answer to random inputs?",
+        source: "MMA-Sim paper, section V",
+        dot_adds,
+    }
+}
+
+/// Where ladders end: the fraction bits at which something was lost, the format's own among them.
+fn cuts(evidence: &Evidence) -> Vec<i32> {
+    let signature = evidence.signature();
+    let mut counted: Vec<(i32, usize)> = Vec::new();
+    for ladder in precision::pair_ladders(signature).iter().chain(&precision::triple_ladders(signature)) {
+        let answers: Vec<Option<u64>> = ladder.iter().map(|question| evidence.answer(question)).collect();
+        let Some(last) = answers.last() else { continue };
+        // The last rung whose answer is not the one that all later rungs share.
+        if let Some(cut) = answers.iter().rposition(|answer| answer != last)
+            && cut + 2 < answers.len()
+        {
+            match counted.iter_mut().find(|(c, _)| *c == cut as i32) {
+                Some((_, count)) => *count += 1,
+                None => counted.push((cut as i32, 1)),
+            }
+        }
+    }
+    counted.sort_by_key(|&(cut, count)| (std::cmp::Reverse(count), cut));
+    counted.truncate(4);
+    let mut cuts: Vec<i32> = counted.into_iter().map(|(cut, _)| cut).collect();
+    cuts.push(signature.d.fraction_bits as i32);
+    cuts.sort_unstable();
+    cuts.dedup();
+    cuts
+}
+
+/// Questions about each sum of the trees found, all together.
+const ABOUT_SUMS: usize = 6000;
+
+/// Asks about each sum of the trees that were found.
+///
+/// # Errors
+/// If the device fails.
+pub fn each_sum(evidence: &mut Evidence, outline: &Outline, seed: u64) -> Result<(), DeviceError> {
+    let signature = *evidence.signature();
+    let trees = outline.closer.iter().chain(&outline.nested).chain([&outline.order.skeleton]);
+    let tree = trees.into_iter().next().expect("there is one tree");
+    let sums = nodewise::sums(&structure::start(&signature, tree, Structure::Plain));
+    let each = ABOUT_SUMS / sums.len().max(1);
+    let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed ^ SUMS);
+    evidence.ask(vec![mmaprobe_probes::sums::probe(&signature, &sums, each, &mut rng)])
+}
+
+/// Sets the seeds of questions about sums apart from others.
+const SUMS: u64 = 0x73_756d_7300;
+
+/// Asks everything once more, and once more in reverse and so at other places: what no model explains
+/// may be no function.
+///
+/// # Errors
+/// If the device fails.
+pub fn again(evidence: &mut Evidence) -> Result<Option<Distrust>, DeviceError> {
+    let questions: Vec<DotAdd> = evidence.answers.iter().map(|answered| answered.question.clone()).collect();
+    let changed = |evidence: &Evidence, again: &[u64]| {
+        let differs = |(answered, again): &(&Answered, &u64)| answered.answer != **again;
+        let pairs = evidence.answers.iter().zip(again);
+        let first = pairs.enumerate().find(|(_, pair)| differs(pair));
+        first.map(|(index, (answered, &again))| (index, answered.question.clone(), (answered.answer, again)))
+    };
+    let again = evidence.run(&questions)?;
+    if let Some((_, question, answers)) = changed(evidence, &again) {
+        return Ok(Some(Distrust::NotDeterministic { question, answers, between: "two times of asking" }));
+    }
+    let backward: Vec<DotAdd> = questions.iter().rev().cloned().collect();
+    let mut reversed = evidence.run(&backward)?;
+    reversed.reverse();
+    Ok(changed(evidence, &reversed).map(|(index, question, answers)| {
+        let place = |index: usize| format!("place {index} of a batch of {}", questions.len());
+        Distrust::NotUniform { question, answers, places: (place(index), place(questions.len() - 1 - index)) }
+    }))
+}
+
+/// Adds a counterexample and inputs around it to the evidence: single bits flipped, signs changed,
+/// summands left out.
+///
+/// # Errors
+/// If the device fails.
+pub fn around(evidence: &mut Evidence, question: &DotAdd) -> Result<(), DeviceError> {
+    let signature = *evidence.signature();
+    let mut around = vec![question.clone()];
+    let zeros = mmaprobe_probes::place::zeros(&signature);
+    let bits = |format: &mmaprobe_model::Format| {
+        (format.ignored_low_bits..format.ignored_low_bits + format.bits()).map(|bit| 1u64 << bit)
+    };
+    for flipped in bits(&signature.c) {
+        around.push(DotAdd { c: question.c ^ flipped, ..question.clone() });
+    }
+    let mut varied = 0;
+    for k in 0..signature.k {
+        if (question.a[k], question.b[k]) == (zeros.a[k], zeros.b[k]) || varied == 4 {
+            continue;
+        }
+        varied += 1;
+        let mut without = question.clone();
+        (without.a[k], without.b[k]) = (zeros.a[k], zeros.b[k]);
+        around.push(without);
+        for flipped in bits(&signature.a) {
+            let mut near = question.clone();
+            near.a[k] ^= flipped;
+            around.push(near);
+        }
+        for flipped in bits(&signature.b) {
+            let mut near = question.clone();
+            near.b[k] ^= flipped;
+            around.push(near);
+        }
+    }
+    evidence.ask(vec![Probe {
+        name: "counterexample",
+        question: "what is the answer to a counterexample, and around it?",
+        source: "design, inference step 5",
+        dot_adds: around,
+    }])
+}
