@@ -348,7 +348,8 @@ fn validate(
     let Some(Mismatch { question, answers, shrunk, shrunk_answers, reproduced_alone, .. }) =
         outcome.mismatch.clone()
     else {
-        return Ok(Verdict::Holds(Some((plan, outcome))));
+        let alone = alone(evidence, &simulated, &plan)?;
+        return Ok(alone.unwrap_or(Verdict::Holds(Some((plan, outcome)))));
     };
     if !reproduced_alone {
         // Alone, the device answers as the model does: its first answer depended on something else.
@@ -364,6 +365,47 @@ fn validate(
         Counterexample { question: shrunk, device: shrunk_answers.0, model: shrunk_answers.1 };
     Ok(Verdict::Contradicted { counterexample, validation: (plan, outcome) })
 }
+
+/// Problems that are asked in batches of one.
+const ALONE: u64 = 64;
+/// Problems of a batch that shows what is answered among others: an even number.
+const AMONG: usize = 300;
+
+/// Compares a model that holds in large batches with the device in batches of a single problem. What differs
+/// is asked again among others: a device that then answers as the model does is not the same everywhere.
+fn alone(
+    evidence: &mut Evidence,
+    simulated: &Simulated,
+    plan: &Plan,
+) -> Result<Option<Verdict>, DeviceError> {
+    let (device, instruction) = (evidence.device(), evidence.instruction());
+    for index in 0..ALONE {
+        let distribution = Distribution::ALL[index as usize % Distribution::ALL.len()];
+        let seed = plan.seed.wrapping_add(index).wrapping_mul(SINGLE);
+        let single = Plan { sets: 1, seed, distributions: vec![distribution], ..plan.clone() };
+        let outcome =
+            match validation::validate(device, instruction, simulated, instruction, &single, &|_| {}) {
+                Ok(outcome) => outcome,
+                Err(ValidationError::Device(error)) => return Err(error),
+                Err(error) => unreachable!("the model is that of the instruction: {error}"),
+            };
+        let Some(mismatch) = outcome.mismatch.clone() else { continue };
+        let Mismatch { question, answers, shrunk, shrunk_answers, .. } = mismatch;
+        let problems = vec![question.clone(); AMONG * instruction.m * instruction.n];
+        let among = evidence.run(&problems)?;
+        if let Some(&other) = among.iter().find(|&&answer| answer != answers.0) {
+            let (answers, between) = ((answers.0, other), "a problem alone and among others");
+            return Ok(Some(Verdict::Noise(Distrust::NotDeterministic { question, answers, between })));
+        }
+        let counterexample =
+            Counterexample { question: shrunk, device: shrunk_answers.0, model: shrunk_answers.1 };
+        return Ok(Some(Verdict::Contradicted { counterexample, validation: (single, outcome) }));
+    }
+    Ok(None)
+}
+
+/// Sets the seeds of single problems apart from others.
+const SINGLE: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// Random questions to ask beside one that had two answers.
 fn like(question: &DotAdd, instruction: &Instruction, seed: u64) -> Vec<DotAdd> {
