@@ -161,6 +161,7 @@ pub fn characterize_with(
 ) -> Result<Finding, DeviceError> {
     let mut finding = Finding::of(Conclusion::ModeWithoutEffect);
     progress.step("is it a function?", None);
+    asking::first(evidence, options.seed)?;
     let (distrust, spent) = trust::check(evidence.device(), evidence.instruction(), options.seed)?;
     evidence.rounds += spent.rounds;
     evidence.dot_adds += spent.dot_adds;
@@ -168,7 +169,7 @@ pub fn characterize_with(
         finding.conclusion = Conclusion::Distrusted(distrust);
         return Ok(finished(finding, evidence));
     }
-    let mut outline = asking::outline(evidence, options.seed, progress)?;
+    let mut outline = asking::outline(evidence, progress)?;
     finding.unreachable_pairs = outline.order.unreachable;
     finding.order_answers = outline.order_answers;
     let mut validated_seed = options.seed;

@@ -325,9 +325,9 @@ fn misbehaving_devices() {
     device_fails("exec:no-such-command", "60", &["no such command: `no-such-command`"]);
     for (mode, texts) in [
         ("dies-before-hello", &["hello", "SIGKILL"][..]),
-        ("dies-in-run", &["run of `dot1`, 24 problems", "SIGKILL"]),
+        ("dies-in-run", &["run of `dot1`, 596 problems", "SIGKILL"]),
         ("dies-in-reply", &["run of `dot1`", "in the middle of its reply", "exit status: 7"]),
-        ("dies-in-payload", &["run of `dot1`", "after 23 of 24 bytes", "SIGKILL"]),
+        ("dies-in-payload", &["run of `dot1`", "after 595 of 596 bytes", "SIGKILL"]),
         ("format-unknown", &["unknown format \"posit8\""]),
         ("version-2", &["speaks protocol version 2"]),
         ("long-payload", &["run of `dot1`", "too long"]),
@@ -346,9 +346,9 @@ fn silent_devices() {
     thread::scope(|scope| {
         for (mode, text) in [
             ("silent-at-hello", "hello, waiting for its reply"),
-            ("silent", "run of `dot1`, 24 problems"),
+            ("silent", "run of `dot1`, 596 problems"),
             ("silent-in-reply", "in the middle of its reply"),
-            ("short-payload", "after 23 of 24 bytes"),
+            ("short-payload", "after 595 of 596 bytes"),
         ] {
             scope.spawn(move || {
                 let start = Instant::now();

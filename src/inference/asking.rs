@@ -27,14 +27,20 @@ pub struct Outline {
     pub closer: Vec<Skeleton>,
 }
 
-/// Asks random inputs, for the order of summation, and the crafted probes.
+/// Asks random inputs. Of all that is asked, this says most about everything: asked before anything else, it
+/// shows that a device was another one before it changed for good.
 ///
 /// # Errors
 /// If the device fails.
-pub fn outline(evidence: &mut Evidence, seed: u64, progress: &dyn Progress) -> Result<Outline, DeviceError> {
-    // Of all that is asked, this says most about everything: asked first, it shows that a device was
-    // another one before it changed for good.
-    evidence.ask(vec![random_probe(evidence.signature(), seed)])?;
+pub fn first(evidence: &mut Evidence, seed: u64) -> Result<(), DeviceError> {
+    evidence.ask(vec![random_probe(evidence.signature(), seed)])
+}
+
+/// Asks for the order of summation, and the crafted probes.
+///
+/// # Errors
+/// If the device fails.
+pub fn outline(evidence: &mut Evidence, progress: &dyn Progress) -> Result<Outline, DeviceError> {
     progress.step("order of summation", None);
     let before = evidence.answers.len();
     let order = order::find(evidence)?;
