@@ -341,11 +341,7 @@ fn validate(
         .expect("a fitted model can be executed");
     progress.step("validating", Some(plan.sets * elements));
     let advance = |sets: u64| progress.advance(sets * elements);
-    let outcome = match validation::validate(device, instruction, &simulated, instruction, &plan, &advance) {
-        Ok(outcome) => outcome,
-        Err(ValidationError::Device(error)) => return Err(error),
-        Err(error) => unreachable!("the model is that of the instruction: {error}"),
-    };
+    let outcome = compared(evidence, &simulated, &plan, &advance)?;
     let Some(Mismatch { question, answers, shrunk, shrunk_answers, reproduced_alone, .. }) =
         outcome.mismatch.clone()
     else {
@@ -367,6 +363,21 @@ fn validate(
     Ok(Verdict::Contradicted { counterexample, validation: (plan, outcome) })
 }
 
+/// Compares the device with a model of its instruction.
+fn compared(
+    evidence: &Evidence,
+    simulated: &Simulated,
+    plan: &Plan,
+    progress: &(dyn Fn(u64) + Sync),
+) -> Result<Outcome, DeviceError> {
+    let (device, instruction) = (evidence.device(), evidence.instruction());
+    match validation::validate(device, instruction, simulated, instruction, plan, progress) {
+        Ok(outcome) => Ok(outcome),
+        Err(ValidationError::Device(error)) => Err(error),
+        Err(error) => unreachable!("the model is that of the instruction: {error}"),
+    }
+}
+
 /// Problems that are asked in batches of one.
 const ALONE: u64 = 64;
 /// Problems of a batch that shows what is answered among others: an even number.
@@ -379,17 +390,12 @@ fn alone(
     simulated: &Simulated,
     plan: &Plan,
 ) -> Result<Option<Verdict>, DeviceError> {
-    let (device, instruction) = (evidence.device(), evidence.instruction());
+    let instruction = evidence.instruction();
     for index in 0..ALONE {
         let distribution = Distribution::ALL[index as usize % Distribution::ALL.len()];
         let seed = plan.seed.wrapping_add(index).wrapping_mul(SINGLE);
         let single = Plan { sets: 1, seed, distributions: vec![distribution], ..plan.clone() };
-        let outcome =
-            match validation::validate(device, instruction, simulated, instruction, &single, &|_| {}) {
-                Ok(outcome) => outcome,
-                Err(ValidationError::Device(error)) => return Err(error),
-                Err(error) => unreachable!("the model is that of the instruction: {error}"),
-            };
+        let outcome = compared(evidence, simulated, &single, &|_| {})?;
         let Some(mismatch) = outcome.mismatch.clone() else { continue };
         let Mismatch { question, answers, shrunk, shrunk_answers, .. } = mismatch;
         let problems = vec![question.clone(); AMONG * instruction.m * instruction.n];

@@ -73,7 +73,7 @@ pub fn number(format: &Format, exponent: i32, rng: &mut (impl Rng + ?Sized)) -> 
 }
 
 /// A random number below `n`.
-pub(crate) fn below(n: u64, rng: &mut (impl Rng + ?Sized)) -> u64 {
+pub fn below(n: u64, rng: &mut (impl Rng + ?Sized)) -> u64 {
     rng.next_u64() % n
 }
 

@@ -11,7 +11,8 @@ use mmaprobe_model::scalar::{Inputs, Scalar};
 use mmaprobe_model::tree::{NanRule, Node, Normalised};
 use mmaprobe_model::{Executor, Model, Rounding};
 use mmaprobe_probes::place::{self, Dyadic};
-use mmaprobe_probes::{DotAdd, Signature, Summand, sparse};
+use mmaprobe_probes::sparse::{self, below};
+use mmaprobe_probes::{DotAdd, Signature, Summand};
 use rand_core::Rng;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::SeedableRng;
@@ -167,34 +168,30 @@ fn varied(signature: &Signature, input: &DotAdd, inside: &Number, rng: &mut impl
     let mut varied = input.clone();
     let top = inside.term.leading_exponent().unwrap_or(inside.term.exponent);
     let depth = 2 * (signature.d.fraction_bits as i32 + 4);
-    for _ in 0..1 + below(rng, 2) {
-        let distance = match below(rng, 3) {
-            0 => below(rng, 3) as i32 - 1,
-            1 => -(below(rng, depth as u64) as i32),
-            _ => below(rng, 8) as i32 - 4,
+    for _ in 0..1 + below(2, rng) {
+        let distance = match below(3, rng) {
+            0 => below(3, rng) as i32 - 1,
+            1 => -(below(depth as u64, rng) as i32),
+            _ => below(8, rng) as i32 - 4,
         };
         let exponent = top + distance;
-        let summand = match below(rng, 2) {
+        let summand = match below(2, rng) {
             0 => Summand::C,
-            _ => Summand::Product(below(rng, signature.k as u64) as usize),
+            _ => Summand::Product(below(signature.k as u64, rng) as usize),
         };
         match summand {
             Summand::C => varied.c = sparse::number(&signature.c, exponent, rng),
-            Summand::Product(k) if below(rng, 4) == 0 => {
-                varied.a[k] ^= 1 << below(rng, u64::from(signature.a.bits()));
+            Summand::Product(k) if below(4, rng) == 0 => {
+                varied.a[k] ^= 1 << below(u64::from(signature.a.bits()), rng);
             }
             Summand::Product(_) => {
-                let bits = below(rng, 4);
-                let significand = 1 << bits | below(rng, 1 << bits);
-                let negative = below(rng, 2) == 1;
+                let bits = below(4, rng);
+                let significand = 1 << bits | below(1 << bits, rng);
+                let negative = below(2, rng) == 1;
                 let value = Dyadic { negative, significand, exponent: exponent - bits as i32 };
                 place::set(&mut varied, signature, summand, value);
             }
         }
     }
     varied
-}
-
-fn below(rng: &mut impl Rng, n: u64) -> u64 {
-    rng.next_u64() % n
 }

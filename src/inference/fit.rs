@@ -170,10 +170,10 @@ fn best_of(mut candidates: Vec<Model>, best: &Fitted, answers: &[&Answered]) -> 
     best_of_all(candidates, best, answers)
 }
 
-/// About so many of the answers, evenly spread.
-pub fn thinned<'a>(answers: &[&'a Answered], number: usize) -> Vec<&'a Answered> {
-    let step = answers.len().div_ceil(number).max(1);
-    answers.iter().step_by(step).copied().collect()
+/// About so many of these, evenly spread.
+pub fn thinned<T: Copy>(all: &[T], number: usize) -> Vec<T> {
+    let step = all.len().div_ceil(number).max(1);
+    all.iter().step_by(step).copied().collect()
 }
 
 fn best_of_all(candidates: Vec<Model>, best: &Fitted, answers: &[&Answered]) -> Option<Fitted> {

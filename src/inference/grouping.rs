@@ -9,6 +9,7 @@ use mmaprobe_probes::grouping::{self, Pattern};
 use mmaprobe_probes::{DotAdd, Probe, Summand};
 
 use super::evidence::Evidence;
+use super::fit::thinned;
 use super::order::Skeleton;
 use super::triples::{self, Tree, Triple};
 
@@ -26,6 +27,8 @@ const FOURTHS: usize = 2;
 struct Sum {
     /// Its children, each with a summand in it that stands for it.
     children: Vec<(Summand, Skeleton)>,
+    /// Triples of them, by index, to ask about.
+    triples: Vec<[usize; 3]>,
     /// Summands that are not in it.
     outside: Vec<Summand>,
     /// Whether other summands of the triples' sum may hold −X. Where a sum is zero and normalised, what
@@ -47,14 +50,14 @@ impl Sums {
         let mut sums = Vec::new();
         collect(skeleton, &all, &mut sums);
         let children = all.iter().map(|&summand| (summand, Skeleton::Leaf(summand))).collect();
-        sums.push(Sum { children, outside: Vec::new(), may_cancel: false });
+        sums.push(Sum::new(children, Vec::new(), false));
         Sums { patterns: vec![Vec::new(); sums.len()], sums }
     }
 
     /// The first questions: a few triples of each sum, at every distance.
     pub fn first_probe(&self, evidence: &Evidence) -> Probe {
         let dot_adds = self.sums.iter().flat_map(|sum| {
-            let triples = spread(&sum.triples(), LOOKED_AT);
+            let triples = thinned(&sum.triples, LOOKED_AT);
             triples.into_iter().flat_map(move |three| {
                 Pattern::all().flat_map(move |pattern| sum.questions(evidence, three, pattern))
             })
@@ -67,7 +70,7 @@ impl Sums {
         self.patterns = self.sums.iter().map(|sum| sum.telling(evidence)).collect();
         let mut dot_adds = Vec::new();
         for (sum, patterns) in self.sums.iter().zip(&self.patterns) {
-            for three in sum.triples() {
+            for &three in &sum.triples {
                 for &pattern in patterns {
                     dot_adds.extend(sum.questions(evidence, three, pattern));
                 }
@@ -81,9 +84,9 @@ impl Sums {
     pub fn orders(&self, evidence: &Evidence, skeleton: &Skeleton) -> Vec<Skeleton> {
         let mut trees =
             self.sums.iter().zip(&self.patterns).map(|(sum, patterns)| sum.tree(evidence, patterns));
-        let inside = self.refined(skeleton, &mut trees);
-        let all = self.sums.last().zip(trees.next());
-        let anew = all.map(|(sum, tree)| sum.skeleton(&tree, &Skeleton::Sum));
+        let inside = refined(skeleton, &mut trees);
+        let leaves: Vec<Skeleton> = evidence.signature().summands().map(Skeleton::Leaf).collect();
+        let anew = trees.next().map(|tree| as_skeleton(&tree, &leaves, &Skeleton::Sum));
         let mut orders = Vec::new();
         for order in std::iter::once(inside).chain(anew) {
             if order != *skeleton && !orders.contains(&order) && !is_flat(&order) {
@@ -92,21 +95,18 @@ impl Sums {
         }
         orders
     }
+}
 
-    /// Takes the trees in the order in which [`collect`] goes through the sums.
-    fn refined(&self, skeleton: &Skeleton, trees: &mut dyn Iterator<Item = Tree>) -> Skeleton {
-        let Skeleton::Sum(children) = skeleton else { return skeleton.clone() };
-        let children: Vec<Skeleton> = children.iter().map(|child| self.refined(child, trees)).collect();
-        if children.len() < 3 {
-            return Skeleton::Sum(children);
-        }
-        match trees.next() {
-            Some(tree @ Tree::Node(_)) => {
-                let leaf = |index: usize| children[index].clone();
-                as_skeleton(&tree, &leaf, &Skeleton::Inner).into_sum()
-            }
-            _ => Skeleton::Sum(children),
-        }
+/// A skeleton with these trees inside its sums, in the order in which [`collect`] goes through them.
+fn refined(skeleton: &Skeleton, trees: &mut dyn Iterator<Item = Tree>) -> Skeleton {
+    let Skeleton::Sum(children) = skeleton else { return skeleton.clone() };
+    let children: Vec<Skeleton> = children.iter().map(|child| refined(child, trees)).collect();
+    if children.len() < 3 {
+        return Skeleton::Sum(children);
+    }
+    match trees.next() {
+        Some(tree) => as_skeleton(&tree, &children, &Skeleton::Inner).into_sum(),
+        None => Skeleton::Sum(children),
     }
 }
 
@@ -131,17 +131,11 @@ fn collect(skeleton: &Skeleton, all: &[Summand], sums: &mut Vec<Sum>) {
     let inside = skeleton.summands();
     let outside = all.iter().copied().filter(|summand| !inside.contains(summand)).collect();
     let children = children.iter().map(|child| (child.nearest(), child.clone())).collect();
-    sums.push(Sum { children, outside, may_cancel: true });
+    sums.push(Sum::new(children, outside, true));
 }
 
 fn probe(dot_adds: Vec<DotAdd>) -> Probe {
     Probe { name: grouping::NAME, question: grouping::QUESTION, source: grouping::SOURCE, dot_adds }
-}
-
-/// About so many of these, evenly spread.
-fn spread<T: Copy>(all: &[T], number: usize) -> Vec<T> {
-    let step = all.len().div_ceil(number).max(1);
-    all.iter().copied().step_by(step).collect()
 }
 
 /// The three ways to divide three things into two and one.
@@ -150,9 +144,12 @@ fn divided([x, y, z]: [usize; 3]) -> [([usize; 2], usize); 3] {
 }
 
 impl Sum {
-    /// The triples of children that are asked about, in an order that has nothing to do with theirs.
-    fn triples(&self) -> Vec<[usize; 3]> {
-        let count = self.children.len();
+    fn new(children: Vec<(Summand, Skeleton)>, outside: Vec<Summand>, may_cancel: bool) -> Sum {
+        Sum { triples: Sum::triples(children.len()), children, outside, may_cancel }
+    }
+
+    /// The triples of so many children that are asked about, in an order that has nothing to do with theirs.
+    fn triples(count: usize) -> Vec<[usize; 3]> {
         let mut triples = Vec::new();
         for i in 0..count {
             for j in i + 1..count {
@@ -222,7 +219,7 @@ impl Sum {
 
     /// The patterns that tell most: each explains triples that those before it do not.
     fn telling(&self, evidence: &Evidence) -> Vec<Pattern> {
-        let triples = spread(&self.triples(), LOOKED_AT);
+        let triples = thinned(&self.triples, LOOKED_AT);
         let mut shown: Vec<(Pattern, Vec<bool>)> = Pattern::all()
             .map(|pattern| {
                 let says = |&three: &[usize; 3]| {
@@ -253,9 +250,9 @@ impl Sum {
     /// The tree over the children; flat where nothing speaks for another one.
     fn tree(&self, evidence: &Evidence, patterns: &[Pattern]) -> Tree {
         let rooted: Vec<Triple> =
-            self.triples().into_iter().filter_map(|three| self.rooted(evidence, three, patterns)).collect();
+            self.triples.iter().filter_map(|&three| self.rooted(evidence, three, patterns)).collect();
         let all: Vec<usize> = (0..self.children.len()).collect();
-        triples::tree(&all, &self.triples(), &rooted)
+        triples::tree(&all, &self.triples, &rooted)
     }
 
     /// Which two of three children meet before the third: the patterns vote.
@@ -272,23 +269,15 @@ impl Sum {
         let most = (0..3).max_by_key(|&index| votes[index])?;
         (2 * votes[most] > total).then(|| divided(three)[most])
     }
-
-    fn skeleton(&self, tree: &Tree, node: &dyn Fn(Vec<Skeleton>) -> Skeleton) -> Skeleton {
-        as_skeleton(tree, &|index| self.children[index].1.clone(), node).into_sum()
-    }
 }
 
 /// A tree of children as a skeleton.
-fn as_skeleton(
-    tree: &Tree,
-    leaf: &dyn Fn(usize) -> Skeleton,
-    node: &dyn Fn(Vec<Skeleton>) -> Skeleton,
-) -> Skeleton {
+fn as_skeleton(tree: &Tree, leaves: &[Skeleton], node: &dyn Fn(Vec<Skeleton>) -> Skeleton) -> Skeleton {
     match tree {
-        Tree::Leaf(index) => leaf(*index),
+        Tree::Leaf(index) => leaves[*index].clone(),
         Tree::Node(children) => {
             let mut children: Vec<Skeleton> =
-                children.iter().map(|child| as_skeleton(child, leaf, node)).collect();
+                children.iter().map(|child| as_skeleton(child, leaves, node)).collect();
             Skeleton::sort(&mut children);
             node(children)
         }

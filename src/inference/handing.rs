@@ -84,10 +84,10 @@ fn chains(before: &[Vec<bool>]) -> Vec<Skeleton> {
     let chain = |first: bool| {
         groups.iter().fold(Skeleton::Leaf(Summand::C), |sum, group| {
             let products = group.iter().map(|&k| Skeleton::Leaf(Summand::Product(k)));
-            Skeleton::Sum(match group.len() {
-                1 => std::iter::once(sum).chain(products).collect(),
-                _ if first => vec![sum, Skeleton::Sum(products.collect())],
-                _ => std::iter::once(sum).chain(products).collect(),
+            Skeleton::Sum(if first && group.len() > 1 {
+                vec![sum, Skeleton::Sum(products.collect())]
+            } else {
+                std::iter::once(sum).chain(products).collect()
             })
         })
     };

@@ -85,8 +85,7 @@ pub fn quickly(starts: &Starts, known: Option<Fitted>) -> Vec<Looked> {
             return vec![Looked { start, fitted: improved }];
         }
         // What is known of each sum is mostly right.
-        let mut budget = nodewise::BUDGET;
-        let fitted = nodewise::fit(evidence, &improved.model, &mut budget);
+        let fitted = nodewise::fit(evidence, &improved.model);
         if fitted.contradicted == 0 {
             return vec![Looked { start, fitted }];
         }
@@ -168,8 +167,7 @@ pub fn closely(starts: &Starts, mut looked: Vec<Looked>, progress: &dyn Progress
             continue;
         }
         trees.push(tree);
-        let mut budget = nodewise::BUDGET;
-        let fitted = nodewise::fit(evidence, &start, &mut budget);
+        let fitted = nodewise::fit(evidence, &start);
         if fitted.contradicted == 0 {
             return fitted;
         }

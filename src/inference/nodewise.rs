@@ -51,9 +51,9 @@ pub fn sums(model: &Model) -> Vec<Sum> {
 pub const BUDGET: u64 = 30_000_000;
 
 /// Finds rules for a tree; the rules that it comes with are where the search starts. It is given up when
-/// models have been held against `budget` answers, which is counted down. Deterministic for any number of
+/// models have been held against [`BUDGET`] answers. Deterministic for any number of
 /// threads.
-pub fn fit(evidence: &Evidence, start: &Model, budget: &mut u64) -> Fitted {
+pub fn fit(evidence: &Evidence, start: &Model) -> Fitted {
     let (model, order) = individual(start);
     let depths = Depths::new(&model, &order);
     let depth_of: Vec<usize> =
@@ -65,7 +65,7 @@ pub fn fit(evidence: &Evidence, start: &Model, budget: &mut u64) -> Fitted {
             .collect()
     };
     let own_rules = model.tree.rules.len();
-    let mut search = Search::narrow(evidence, (*budget).min(BUDGET));
+    let mut search = Search::narrow(evidence, BUDGET);
     let mut beam = vec![Fitted { model, contradicted: usize::MAX }];
     for class in Class::ALL {
         let plain = answers(Class::Plain, usize::MAX, usize::MAX);
@@ -73,7 +73,6 @@ pub fn fit(evidence: &Evidence, start: &Model, budget: &mut u64) -> Fitted {
             let shared = merged(&plain, &beam[0].model);
             let found = with_shared_rules(evidence, shared);
             if found.contradicted == 0 {
-                *budget = budget.saturating_sub(search.spent());
                 return found;
             }
         }
@@ -108,7 +107,6 @@ pub fn fit(evidence: &Evidence, start: &Model, budget: &mut u64) -> Fitted {
                 }
             }
             if class == Class::Plain && beam[0].contradicted * TOLERATED > about.len() {
-                *budget = budget.saturating_sub(search.spent());
                 return scored(evidence, beam.swap_remove(0).model);
             }
         }
@@ -118,7 +116,6 @@ pub fn fit(evidence: &Evidence, start: &Model, budget: &mut u64) -> Fitted {
             beam.retain(|fitted| fitted.contradicted == 0);
         }
     }
-    *budget = budget.saturating_sub(search.spent());
     let found = scored(evidence, beam.swap_remove(0).model);
     let found = fit::settle_nans(evidence, found);
     if found.contradicted > 0 {
