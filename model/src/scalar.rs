@@ -22,6 +22,7 @@
 mod add;
 mod cell;
 mod decode;
+mod neighbours;
 mod round;
 
 use alloc::vec;
@@ -35,6 +36,7 @@ use crate::tree::{
 };
 use cell::{Cell, Sum};
 use decode::Decoder;
+pub use neighbours::{Changes, Nodes};
 use round::Rounder;
 
 /// Runs a [`Model`] on dot-adds. See the [module](self).
@@ -56,6 +58,8 @@ pub struct Scalar<'m> {
     cells: Vec<Cell>,
     /// For each node whose cell says so, its value.
     specials: Vec<Value>,
+    /// For each node, whether its value differs from another model's. What is not evaluated does not.
+    differs: Vec<bool>,
     /// The children of a sum that is left to the general executor.
     values: Vec<Value>,
     terms: Vec<Term>,
@@ -190,6 +194,7 @@ impl<'m> Scalar<'m> {
             product_fraction_bits: (model.a.format.fraction_bits + model.b.format.fraction_bits) as i32,
             cells: vec![Cell::zero(false, 0); model.tree.nodes.len()],
             specials: vec![Cell::zero(false, 0).value(); model.tree.nodes.len()],
+            differs: vec![false; model.tree.nodes.len()],
             values: Vec::new(),
             terms: Vec::new(),
             decoders: Decoders::new(model),
@@ -268,7 +273,12 @@ impl<'m> Scalar<'m> {
                 Node::Sum { children, rule } => self.sum(node, children, *rule)?,
             }
         }
-        let root = self.cells.last()?;
+        self.packed()
+    }
+
+    /// The bit pattern of d, of the root's value.
+    fn packed(&self) -> Option<u64> {
+        let (model, root) = (self.model, self.cells.last()?);
         if root.is_special {
             return Some(execute::pack(model, self.specials.last()?));
         }

@@ -8,8 +8,9 @@ use common::inputs::{DotAdd, Operands};
 use common::rational::{Rounded, is_encoded};
 use common::spec::Spec;
 use common::{cases, on_two_threads, trees};
-use mmaprobe_model::Executor;
-use mmaprobe_model::scalar::{Inputs, Scalar};
+use mmaprobe_model::scalar::{Changes, Inputs, Scalar};
+use mmaprobe_model::tree::NanRule;
+use mmaprobe_model::{Executor, Model, format};
 use rand::SeedableRng;
 use rand_xoshiro::Xoshiro256PlusPlus;
 
@@ -66,4 +67,55 @@ fn the_scalar_executor_gives_what_the_general_one_gives() {
             }
         }
     });
+}
+
+/// From the values of a model that differs in one thing: what is not evaluated again is the same.
+#[test]
+fn the_scalar_executor_gives_the_same_from_the_values_of_a_neighbour() {
+    const NEIGHBOURS: u64 = 4;
+    const DOT_ADDS: u64 = 10;
+    on_two_threads(cases(25_000), 13, |trees, seed| {
+        let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
+        let mut x = DotAdd::default();
+        let mut taken_over = 0;
+        for tree in 0..trees {
+            let mut model = trees::model(&mut rng);
+            model.nan = trees::nan_rule(&model.d, &mut rng);
+            let operands = Operands::of(&model);
+            let mut scalar = Scalar::new(&model).unwrap();
+            for _ in 0..NEIGHBOURS {
+                let other = trees::neighbour(&model, &mut rng);
+                let changes =
+                    Changes::between(&model, &other).expect("the trees and the formats are the same");
+                let mut executor = Executor::new(&other).unwrap();
+                let mut from = Scalar::new(&other).unwrap();
+                for _ in 0..DOT_ADDS {
+                    operands.fill(&mut rng, &mut x);
+                    let inputs = Inputs::new(&model, &x.a, &x.b, x.c, &x.sa, &x.sb);
+                    let Some(nodes) = scalar.nodes(&inputs) else { continue };
+                    taken_over += 1;
+                    let expected = executor.dot_add(&x.a, &x.b, x.c, &x.sa, &x.sb);
+                    let bits = from.execute_from(&inputs, &nodes, &changes);
+                    assert_eq!(
+                        bits, expected,
+                        "tree {tree}: {x:x?} in {other:#?}, a neighbour of {model:#?}"
+                    );
+                }
+            }
+        }
+        // Few values are too wide to be kept.
+        assert!(taken_over > trees * NEIGHBOURS * DOT_ADDS * 3 / 4, "{taken_over} of {trees} trees");
+    });
+}
+
+#[test]
+fn models_over_other_trees_or_formats_are_not_neighbours() {
+    let model = Model::chain_of_fma(format::FP32, format::FP32, 2);
+    assert!(Changes::between(&model, &model).is_some());
+    let longer = Model::chain_of_fma(format::FP32, format::FP32, 3);
+    let narrower = Model::chain_of_fma(format::FP16, format::FP32, 2);
+    let other_nan = Model { nan: NanRule::Canonical(0x7fff_ffff), ..model.clone() };
+    for other in [&longer, &narrower, &other_nan] {
+        assert!(Changes::between(&model, other).is_none());
+    }
 }

@@ -155,6 +155,35 @@ pub fn model(rng: &mut impl Rng) -> Model {
     Model { k, a, b, c, scale, product, tree: Tree { nodes, rules }, d, nan: NanRule::Unknown }
 }
 
+/// The model with one thing different, mostly a rule; with the same tree and formats.
+pub fn neighbour(model: &Model, rng: &mut impl Rng) -> Model {
+    let mut other = model.clone();
+    let kept = InputSubnormals::Kept;
+    match rng.random_range(0..8) {
+        0 => {
+            other.product =
+                Product::FlushedBelow { exponent: rng.random_range(-20..5), sign_kept: rng.random() }
+        }
+        1 => other.a.subnormals = one_of(&[kept, InputSubnormals::FlushedToSignedZero], rng),
+        2 => other.c.subnormals = one_of(&[kept, InputSubnormals::FlushedToPositiveZero], rng),
+        _ => {
+            let index = rng.random_range(0..other.tree.rules.len());
+            let own = &mut other.tree.rules[index];
+            let fresh = match &own.normalised {
+                Normalised::To(round) => rule(Some(round.format), rng),
+                Normalised::No { .. } => rule(None, rng),
+            };
+            match rng.random_range(0..4) {
+                0 => own.added = fresh.added,
+                1 => own.normalised = fresh.normalised,
+                2 => own.zero = fresh.zero,
+                _ => *own = fresh,
+            }
+        }
+    }
+    other
+}
+
 /// A rule for NaNs.
 pub fn nan_rule(d: &Format, rng: &mut impl Rng) -> NanRule {
     use NanSource::{A, Accumulator, B};
