@@ -11,6 +11,7 @@ pub mod infinities;
 pub mod nans;
 pub mod nesting;
 pub mod order;
+pub mod overflowing;
 pub mod place;
 pub mod precision;
 pub mod question;

@@ -47,11 +47,14 @@ fn within(signature: &Signature, (low, high): (i32, i32)) -> (i32, i32) {
     if excess == 0 { (high, low) } else { (middle + 70, middle - 70) }
 }
 
+/// Small values that share a question, at most: sums on the way may hold fewer bits than the result does.
+const TOGETHER: usize = 4;
+
 /// How many small values of different weight one question can hold so that each can be told from
 /// the result, and X still towers over all by at least 2^70: 1 if there is room for one only.
 pub fn weights(signature: &Signature, (x, y): (i32, i32)) -> usize {
     let room = x - y - 70;
-    (room.max(1) as usize).min(signature.d.fraction_bits as usize).clamp(1, 10)
+    (room.max(1) as usize).min(signature.d.fraction_bits as usize).clamp(1, TOGETHER)
 }
 
 /// The questions for one pair: each of the others holds a small value in one of them. X = 2^`x`, and the

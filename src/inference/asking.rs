@@ -9,7 +9,7 @@ use super::evidence::{Answered, Evidence};
 use super::order::{Order, Skeleton};
 use super::structure::{self, Structure};
 use super::trust::Distrust;
-use super::{Progress, grouping, handing, nesting, nodewise, order};
+use super::{Progress, grouping, handing, nesting, nodewise, order, overflowing};
 use crate::device::DeviceError;
 
 /// What the answers show before any rule is looked for.
@@ -42,13 +42,24 @@ pub fn first(evidence: &mut Evidence, seed: u64) -> Result<(), DeviceError> {
 /// If the device fails.
 pub fn outline(evidence: &mut Evidence, progress: &dyn Progress) -> Result<Outline, DeviceError> {
     progress.step("order of summation", None);
-    let before = evidence.answers.len();
-    let order = order::find(evidence)?;
-    let order_answers = (evidence.answers.len() - before) as u64;
+    let before = evidence.dot_adds;
+    let mut order = order::find(evidence)?;
+    let mut closer = Vec::new();
+    if order.unreachable > 0
+        && let Some(overflown) = overflowing::order(evidence)?
+    {
+        // Where masks show nothing, this is what there is.
+        if grouping::is_flat(&order.skeleton) {
+            order.skeleton = overflown;
+        } else if order.skeleton != overflown {
+            closer.push(overflown);
+        }
+    }
+    let order_answers = evidence.dot_adds - before;
     progress.step("crafted probes", None);
     let cuts = ask_crafted(evidence, &order.skeleton)?;
     let nested = nesting::refine(evidence, &order.skeleton, &cuts)?;
-    Ok(Outline { order, order_answers, nested, cuts, closer: Vec::new() })
+    Ok(Outline { order, order_answers, nested, cuts, closer })
 }
 
 /// Asks for orders of summation that masks do not show.
@@ -64,7 +75,11 @@ pub fn closer(evidence: &mut Evidence, outline: &mut Outline, seed: u64) -> Resu
     evidence.ask_aside(vec![second])?;
     let handed = handing::orders(evidence, seed)?;
     let grouped = sums.orders(evidence, masked);
-    outline.closer = handed.into_iter().filter(|order| order != masked).chain(grouped).collect();
+    for order in handed.into_iter().chain(grouped) {
+        if order != *masked && !outline.closer.contains(&order) {
+            outline.closer.push(order);
+        }
+    }
     Ok(())
 }
 

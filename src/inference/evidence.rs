@@ -187,6 +187,8 @@ pub struct Asked {
     pub source: &'static str,
 }
 
+/// Answers to a probe that are not kept aside where most are.
+const KEPT: usize = 1200;
 /// Answers that are moved at once from those aside.
 const MOVED: usize = 200;
 
@@ -258,6 +260,30 @@ impl<'d> Evidence<'d> {
         let answers = self.answered(probes)?;
         self.aside.extend(answers);
         Ok(())
+    }
+
+    /// The same, but keeps some of the answers to each probe, evenly spread, with the others: of its very many
+    /// questions, few say something about rules that the rest do not.
+    ///
+    /// # Errors
+    /// If the device fails.
+    pub fn ask_mostly_aside(&mut self, probes: Vec<Probe>) -> Result<(), DeviceError> {
+        let answers = self.answered(probes)?;
+        let mut counts = vec![0usize; self.probes.len()];
+        answers.iter().for_each(|answered| counts[answered.probe] += 1);
+        let mut seen = vec![0usize; self.probes.len()];
+        for answered in answers {
+            let probe = answered.probe;
+            seen[probe] += 1;
+            let is_kept = seen[probe] % counts[probe].div_ceil(KEPT) == 0;
+            if is_kept { &mut self.answers } else { &mut self.aside }.push(answered);
+        }
+        Ok(())
+    }
+
+    /// Every answer, those aside last.
+    pub fn all(&self) -> impl Iterator<Item = &Answered> {
+        self.answers.iter().chain(&self.aside)
     }
 
     /// Moves answers that contradict a model, some of them if there are many, from those aside to the others.

@@ -111,7 +111,7 @@ fn refined(skeleton: &Skeleton, trees: &mut dyn Iterator<Item = Tree>) -> Skelet
 }
 
 /// Whether nothing is nested.
-fn is_flat(skeleton: &Skeleton) -> bool {
+pub fn is_flat(skeleton: &Skeleton) -> bool {
     match skeleton {
         Skeleton::Leaf(_) => true,
         Skeleton::Sum(children) | Skeleton::Inner(children) => {
@@ -138,29 +138,29 @@ fn probe(dot_adds: Vec<DotAdd>) -> Probe {
     Probe { name: grouping::NAME, question: grouping::QUESTION, source: grouping::SOURCE, dot_adds }
 }
 
+/// Triples of so many things to ask about, in an order that has nothing to do with theirs; at most so many.
+pub fn triples_of(count: usize, most: usize) -> Vec<[usize; 3]> {
+    let mut triples = Vec::new();
+    for i in 0..count {
+        for j in i + 1..count {
+            triples.extend((j + 1..count).map(|k| [i, j, k]));
+        }
+    }
+    // Steps of a number that has no divisor in common with theirs go through all.
+    let total = triples.len();
+    let step = (total * 5 / 8..).find(|step| gcd(*step, total) == 1).unwrap_or(1);
+    let mixed = (0..total).map(|index| triples[index * step % total]);
+    mixed.take(most).collect()
+}
+
 /// The three ways to divide three things into two and one.
-fn divided([x, y, z]: [usize; 3]) -> [([usize; 2], usize); 3] {
+pub fn divided([x, y, z]: [usize; 3]) -> [([usize; 2], usize); 3] {
     [([y, z], x), ([x, z], y), ([x, y], z)]
 }
 
 impl Sum {
     fn new(children: Vec<(Summand, Skeleton)>, outside: Vec<Summand>, may_cancel: bool) -> Sum {
-        Sum { triples: Sum::triples(children.len()), children, outside, may_cancel }
-    }
-
-    /// The triples of so many children that are asked about, in an order that has nothing to do with theirs.
-    fn triples(count: usize) -> Vec<[usize; 3]> {
-        let mut triples = Vec::new();
-        for i in 0..count {
-            for j in i + 1..count {
-                triples.extend((j + 1..count).map(|k| [i, j, k]));
-            }
-        }
-        // Steps of a number that has no divisor in common with theirs go through all.
-        let total = triples.len();
-        let step = (total * 5 / 8..).find(|step| gcd(*step, total) == 1).unwrap_or(1);
-        let mixed = (0..total).map(|index| triples[index * step % total]);
-        mixed.take(MOST_TRIPLES).collect()
+        Sum { triples: triples_of(children.len(), MOST_TRIPLES), children, outside, may_cancel }
     }
 
     /// Summands that may hold −X beside a triple.
@@ -272,7 +272,7 @@ impl Sum {
 }
 
 /// A tree of children as a skeleton.
-fn as_skeleton(tree: &Tree, leaves: &[Skeleton], node: &dyn Fn(Vec<Skeleton>) -> Skeleton) -> Skeleton {
+pub fn as_skeleton(tree: &Tree, leaves: &[Skeleton], node: &dyn Fn(Vec<Skeleton>) -> Skeleton) -> Skeleton {
     match tree {
         Tree::Leaf(index) => leaves[*index].clone(),
         Tree::Node(children) => {

@@ -56,7 +56,7 @@ pub fn refine(
     let patterns: Vec<Pattern> = telling.into_iter().map(|(_, pattern)| pattern).collect();
     let triples: Vec<[usize; 3]> = sums.iter().flat_map(|sum| all_triples(sum)).collect();
     let probe = probe(evidence, &triples, &patterns);
-    evidence.ask(vec![probe])?;
+    evidence.ask_mostly_aside(vec![probe])?;
     let mut trees: HashMap<Vec<usize>, Skeleton> = HashMap::new();
     for sum in &sums {
         let rooted: Vec<Triple> = all_triples(sum)

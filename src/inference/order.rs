@@ -194,6 +194,8 @@ impl Set {
 
 /// How many binades X has to be above y for a loss to be likely: fp16's own precision.
 const LEAST_DISTANCE: i32 = 12;
+/// An exponent that any sum on the way can hold, as its opposite: those of fp16 are the smallest range.
+const NEAR: i32 = 14;
 /// The most questions that a further pass over unreadable pairs may cost.
 const DEAREST_PASS: usize = 40_000;
 
@@ -223,54 +225,101 @@ pub fn find(evidence: &mut Evidence) -> Result<Order, DeviceError> {
     }
     let within_units: usize = units.iter().map(|unit| pairs(unit.len())).sum();
     let first = |unit: usize| Summand::from_index(units[unit][0], signature.k);
-    let mut pending: Vec<(usize, usize)> =
-        (0..count).flat_map(|i| (i + 1..count).map(move |j| (i, j))).collect();
+    let mut pending: Vec<(usize, usize)> = pairs_of(count).collect();
     let mut sets = Vec::new();
+    // Where a sum on the way has less range than d, X far above y overflows there.
+    let near = (scales.0.min(NEAR), scales.1.max(-NEAR));
     // Signs of X and y, and how many small values share a question: the plain choice first. What
     // comes back unreadable is asked again, one small value at a time and with other signs.
     let weights = order::weights(&signature, scales);
-    let passes =
-        [(weights, false, false), (1, false, false), (1, true, false), (1, false, true), (1, true, true)];
-    for (pass, &(per_question, negative_x, negative_y)) in passes.iter().enumerate() {
+    let plain = Pass { scales, per_question: weights, negative_x: false, negative_y: false };
+    let single = Pass { per_question: 1, ..plain };
+    let passes = [
+        plain,
+        Pass { scales: near, ..single },
+        single,
+        Pass { negative_x: true, ..single },
+        Pass { negative_y: true, ..single },
+        Pass { negative_x: true, negative_y: true, ..single },
+    ];
+    let mut overflown: Vec<(usize, usize)> = Vec::new();
+    for (number, pass) in passes.iter().enumerate() {
+        let is_near = pass.scales != scales;
+        let asked: Vec<(usize, usize)> = if is_near { overflown.clone() } else { pending.clone() };
         // A pass that would ask the same again, or too much.
-        let questions = pending.len() * (count - 2).div_ceil(per_question);
-        if pass == 1 && per_question == weights || pass > 0 && questions > DEAREST_PASS {
+        let questions = asked.len() * (count - 2).div_ceil(pass.per_question);
+        if number > 0 && (*pass == plain || questions > DEAREST_PASS) {
             continue;
         }
-        let masks: Vec<Vec<Mask>> = pending
+        let masks: Vec<Vec<Mask>> = asked
             .iter()
             .map(|&(i, j)| {
                 let others: Vec<Summand> =
                     (0..count).filter(|unit| ![i, j].contains(unit)).map(first).collect();
-                let signs = (negative_x, negative_y);
-                order::masks(&signature, (first(i), first(j)), &others, scales, per_question, signs)
+                let signs = (pass.negative_x, pass.negative_y);
+                let pair = (first(i), first(j));
+                order::masks(&signature, pair, &others, pass.scales, pass.per_question, signs)
             })
             .collect();
         let dot_adds = masks.iter().flatten().map(|mask| mask.question.clone()).collect();
-        evidence.ask(vec![Probe {
+        evidence.ask_mostly_aside(vec![Probe {
             name: order::NAME,
             question: order::QUESTION,
             source: order::SOURCE,
             dot_adds,
         }])?;
-        let is_last = pass + 1 == passes.len();
-        let mut unread = Vec::new();
-        for (&(i, j), masks) in pending.iter().zip(&masks) {
+        let is_last = number + 1 == passes.len();
+        for (&(i, j), masks) in asked.iter().zip(&masks) {
             match lost(&signature, evidence, masks, is_last) {
                 Some(lost) if asked_all(masks, count) => {
                     let firsts = lost.iter().map(|s| s.index(signature.k)).chain([units[i][0], units[j][0]]);
                     let of_unit = |first| units.iter().filter(move |unit| unit[0] == first).flatten();
                     sets.push(Set::of(summands, firsts.flat_map(of_unit).copied()));
+                    pending.retain(|pair| *pair != (i, j));
                 }
-                _ => unread.push((i, j)),
+                _ if number == 0 && overflows(&signature, evidence, masks, scales.0) => {
+                    overflown.push((i, j));
+                }
+                _ => {}
             }
         }
-        pending = unread;
+        if number == 0 && weights > 1 && sets.iter().any(|set| sets.iter().any(|other| set.overlaps(other))) {
+            // A sum that loses nothing looks like this, but so does one that rounds the survivors' sum.
+            pending = pairs_of(count).collect();
+            overflown.clear();
+            sets.clear();
+        }
         if pending.is_empty() {
             break;
         }
     }
     Ok(Order { skeleton: build(&signature, sets), unreachable: pending.len() + within_units })
+}
+
+/// A way to ask the masks.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Pass {
+    /// Exponents of X and of the smallest y.
+    scales: (i32, i32),
+    /// Small values that share a question.
+    per_question: usize,
+    negative_x: bool,
+    negative_y: bool,
+}
+
+/// Whether some answer is no number, or about as large as X, where X and −X should have cancelled.
+fn overflows(signature: &Signature, evidence: &Evidence, masks: &[Mask], x: i32) -> bool {
+    masks.iter().filter_map(|mask| evidence.answer(&mask.question)).any(|answer| {
+        match signature.d.decode(answer) {
+            Decoded::Finite { exponent, .. } => exponent >= x - 1,
+            Decoded::Infinite { .. } | Decoded::Nan { .. } => true,
+        }
+    })
+}
+
+/// Every two of so many.
+fn pairs_of(count: usize) -> impl Iterator<Item = (usize, usize)> {
+    (0..count).flat_map(move |i| (i + 1..count).map(move |j| (i, j)))
 }
 
 /// Whether every other summand was asked about.
