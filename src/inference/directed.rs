@@ -7,7 +7,7 @@
 
 use mmaprobe_model::execute::{Number, Value};
 use mmaprobe_model::format::{self, RoundTo};
-use mmaprobe_model::scalar::{Inputs, Scalar};
+use mmaprobe_model::scalar::{Changes, Inputs, Scalar};
 use mmaprobe_model::tree::{NanRule, Node, Normalised};
 use mmaprobe_model::{Executor, Model, Rounding};
 use mmaprobe_probes::place::{self, Dyadic};
@@ -74,7 +74,8 @@ pub fn search(
         return Told::InsideOnly;
     };
     let (Ok(one), Ok(another)) = (Scalar::new(model), Scalar::new(other)) else { return Told::InsideOnly };
-    let (mut inside, mut pair) = ([inside, wide], Pair { one, other: another });
+    let changes = Changes::between(model, other);
+    let (mut inside, mut pair) = ([inside, wide], Pair { one, other: another, changes });
     let mut latent = 0;
     for (index, (input, decoded)) in inputs.iter().take(SCANNED).enumerate() {
         if index == FRUITLESS && latent == 0 {
@@ -85,7 +86,7 @@ pub fn search(
         latent += 1;
         for _ in 0..VARIATIONS {
             let varied = varied(signature, input, &inside, &mut rng);
-            if pair.differs(&varied) {
+            if pair.differs(signature, &varied) {
                 return Told::Apart(vec![varied]);
             }
         }
@@ -119,12 +120,16 @@ fn widened(model: &Model, other: &Model) -> Model {
 struct Pair<'m> {
     one: Scalar<'m>,
     other: Scalar<'m>,
+    changes: Option<Changes>,
 }
 
 impl Pair<'_> {
-    fn differs(&mut self, q: &DotAdd) -> bool {
-        let x = self.one.dot_add(&q.a, &q.b, q.c, &q.sa, &q.sb);
-        let y = self.other.dot_add(&q.a, &q.b, q.c, &q.sa, &q.sb);
+    fn differs(&mut self, signature: &Signature, question: &DotAdd) -> bool {
+        let inputs = evidence::inputs(signature, question);
+        let (x, y) = match (self.one.nodes(&inputs), &self.changes) {
+            (Some(nodes), Some(changes)) => (nodes.d(), self.other.execute_from(&inputs, &nodes, changes)),
+            _ => (self.one.execute(&inputs), self.other.execute(&inputs)),
+        };
         fit::differ(self.other.model(), x, y)
     }
 }

@@ -10,7 +10,8 @@ use mmaprobe_model::{Decoded, Format, Model};
 use rayon::prelude::*;
 
 use super::evidence::{Answered, Class, Evidence, Stage};
-use super::knobs::{self, Scope};
+use super::held::Held;
+use super::knobs::{self, Scope, Turned};
 use super::simplicity;
 
 /// A model and how many answers contradict it.
@@ -62,8 +63,44 @@ fn relevant<'e>(evidence: &'e Evidence, stage: Stage) -> Vec<&'e Answered> {
 
 /// Improves a model on the answers of a stage. Deterministic for any number of threads.
 pub fn improve(evidence: &Evidence, start: Fitted, stage: Stage) -> Fitted {
-    improve_on(evidence, start, &relevant(evidence, stage), stage.class)
+    match improve_within(evidence, start, stage, |answers| answers) {
+        Ok(fitted) | Err(fitted) => fitted,
+    }
 }
+
+/// The same, but given up, with the model so far, where more than `tolerated` of so many answers contradict it.
+///
+/// # Errors
+/// If it is given up.
+pub fn improve_within(
+    evidence: &Evidence,
+    start: Fitted,
+    stage: Stage,
+    tolerated: impl Fn(usize) -> usize,
+) -> Result<Fitted, Fitted> {
+    let all = relevant(evidence, stage);
+    // What led no further with simpler answers hardly does with more of them, but for the last of a class.
+    let mut is_stuck = start.contradicted > 0 && start.contradicted != usize::MAX;
+    is_stuck &= stage.summands != usize::MAX;
+    let mut fitted = start;
+    // What is wrong shows in a part of them.
+    for most in [GLIMPSED, all.len()] {
+        let answers = thinned(&all, most.max(1));
+        let turns = if is_stuck { &[Turn::Once] } else { Turn::of(stage.class) };
+        fitted = improve_with(evidence, fitted, &answers, stage.class, turns);
+        is_stuck = fitted.contradicted > 0;
+        if fitted.contradicted > tolerated(answers.len()) {
+            return Err(fitted);
+        }
+        if answers.len() == all.len() {
+            break;
+        }
+    }
+    Ok(fitted)
+}
+
+/// Answers that a model is improved on before all.
+const GLIMPSED: usize = 4000;
 
 /// The best turn explains at least one of so many answers, or none leads out of here.
 const PROGRESS: usize = 50;
@@ -71,6 +108,16 @@ const PROGRESS: usize = 50;
 /// Improves a model on these answers, which are of this class or simpler ones. Deterministic for any
 /// number of threads.
 pub fn improve_on(evidence: &Evidence, start: Fitted, answers: &[&Answered], class: Class) -> Fitted {
+    improve_with(evidence, start, answers, class, Turn::of(class))
+}
+
+fn improve_with(
+    evidence: &Evidence,
+    start: Fitted,
+    answers: &[&Answered],
+    class: Class,
+    turns: &[Turn],
+) -> Fitted {
     let mut answers = answers.to_vec();
     let mut best =
         Fitted { contradicted: contradicted(&start.model, answers.iter().copied(), usize::MAX), ..start };
@@ -79,11 +126,24 @@ pub fn improve_on(evidence: &Evidence, start: Fitted, answers: &[&Answered], cla
             return best;
         }
         front_load(&best.model, &mut answers);
-        let Some(better) = turn_once(evidence, &best, class, &answers) else { return best };
-        let gained = best.contradicted - better.contradicted;
-        let is_progress = gained * PROGRESS >= best.contradicted;
+        let is_progress =
+            |better: &Fitted| (best.contradicted - better.contradicted) * PROGRESS >= best.contradicted;
+        let mut step: Option<Fitted> = None;
+        for turn in turns {
+            let turned = turn.best(evidence, &best, class, &answers);
+            let is_better =
+                |other: &Fitted| step.as_ref().is_none_or(|step| other.contradicted < step.contradicted);
+            step = turned.filter(is_better).or(step);
+            let is_enough =
+                |step: &Fitted| (best.contradicted - step.contradicted) * turn.enough() >= best.contradicted;
+            if step.as_ref().is_some_and(is_enough) {
+                break;
+            }
+        }
+        let Some(better) = step else { return best };
+        let leads_on = is_progress(&better);
         best = better;
-        if !is_progress {
+        if !leads_on {
             return best;
         }
     }
@@ -152,9 +212,10 @@ fn best_of(mut candidates: Vec<Model>, best: &Fitted, answers: &[&Answered]) -> 
         }
         let wrong = thinned(wrong, of_each);
         let sample: Vec<&Answered> = wrong.iter().copied().chain(thinned(right, of_each)).collect();
+        let held = Held::new(&best.model, &sample);
         let mut tried: Vec<(usize, u32, usize)> = candidates
             .par_iter()
-            .map(|model| contradicted(model, sample.iter().copied(), wrong.len()))
+            .map(|model| held.contradicted(model, wrong.len()))
             .enumerate()
             .filter(|(_, count)| *count < wrong.len())
             .map(|(index, count)| (count, simplicity::exceptions(&candidates[index]), index))
@@ -189,13 +250,75 @@ fn best_of_all(candidates: Vec<Model>, best: &Fitted, answers: &[&Answered]) -> 
         .map(|(_, fitted)| fitted)
 }
 
-/// Turns one knob: the best choice of all.
-fn turn_once(evidence: &Evidence, best: &Fitted, class: Class, answers: &[&Answered]) -> Option<Fitted> {
-    let signature = evidence.signature();
-    let mut turned = knobs::turn_all(&best.model, signature, class, evidence);
-    turned.extend(knobs::turn_kind(&best.model, signature, Scope::All));
-    if class >= Class::Subnormal {
-        turned.extend(knobs::turn_products(&best.model, signature, class));
+/// What is turned, the next where the one before leads no further.
+#[derive(Clone, Copy, Debug)]
+enum Turn {
+    /// One knob.
+    Once,
+    /// Several things about an alignment, or the same in all rules.
+    Jointly,
+    /// The result is rounded by way of another number.
+    Twice,
+    /// One knob of some of the sums that share a rule.
+    Apart,
+}
+
+impl Turn {
+    /// Those that lead on with answers of a class.
+    fn of(class: Class) -> &'static [Turn] {
+        match class {
+            Class::Plain => &[Turn::Once, Turn::Jointly, Turn::Twice, Turn::Apart],
+            _ => &[Turn::Once, Turn::Jointly],
+        }
     }
-    best_of(turned.into_iter().map(|turned| turned.model).collect(), best, answers)
+
+    /// Enough is explained, if it is one of so many answers, for the next kind of turn to be left out: many
+    /// small steps end where one larger one does not.
+    fn enough(self) -> usize {
+        match self {
+            Turn::Once => 2,
+            Turn::Jointly => 10,
+            Turn::Twice | Turn::Apart => PROGRESS,
+        }
+    }
+
+    /// The best of all turns, if it is better than `best`; among equals the first.
+    fn best(self, evidence: &Evidence, best: &Fitted, class: Class, answers: &[&Answered]) -> Option<Fitted> {
+        let signature = evidence.signature();
+        let model = &best.model;
+        let mut groups: Vec<(Model, Vec<Turned>)> = Vec::new();
+        match self {
+            Turn::Once => {
+                let mut turned = knobs::turn_all(model, signature, class, evidence);
+                turned.extend(knobs::turn_kind(model, signature, Scope::All));
+                if class >= Class::Subnormal {
+                    turned.extend(knobs::turn_products(model, signature, class));
+                }
+                groups.push((model.clone(), turned));
+            }
+            Turn::Jointly => {
+                let mut turned = knobs::turn_everywhere(model, signature, class);
+                if class == Class::Plain {
+                    turned.extend(knobs::turn_alignments(model, false, Scope::All));
+                    turned.extend(knobs::turn_products(model, signature, class));
+                }
+                groups.push((model.clone(), turned));
+            }
+            Turn::Twice => groups.extend(knobs::turn_twice(model, signature)),
+            Turn::Apart => {
+                for split in knobs::split(model) {
+                    let turned = knobs::turn_all(&split, signature, class, evidence);
+                    groups.push((split, turned));
+                }
+            }
+        }
+        let mut found: Option<Fitted> = None;
+        for (base, turned) in groups {
+            let limit = found.as_ref().map_or(best.contradicted, |found| found.contradicted);
+            let base = Fitted { model: base, contradicted: best.contradicted };
+            let candidates = turned.into_iter().map(|turned| turned.model).collect();
+            found = best_of(candidates, &base, answers).filter(|other| other.contradicted < limit).or(found);
+        }
+        found
+    }
 }

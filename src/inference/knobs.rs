@@ -3,6 +3,7 @@
 //! A *knob* is one statement about a model ("final rounding of R0"); its *choices* are the values it
 //! can have. The search turns knobs; a sheet's evidence says which choices the answers contradict.
 
+mod everywhere;
 mod joint;
 mod nans;
 mod products;
@@ -15,13 +16,15 @@ use mmaprobe_model::tree::{InputInfinities, InputSubnormals, Model, NanRule, Nod
 use mmaprobe_probes::Signature;
 
 use super::evidence::{Class, Evidence};
+pub use everywhere::turn_everywhere;
 pub use joint::{split, turn_alignments, turn_each_alignment, turn_far, turn_kind};
 pub use nans::nan_rules;
 use nans::nan_words;
 pub use products::turn_products;
 use products::{product_words, products};
 use rule::turn_rule;
-use whole::{round_twice, start_sums};
+pub use whole::turn_twice;
+use whole::{Pairs, add_pairs, round_twice, start_sums, swapped_starts};
 
 /// One thing that can be different about a model.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -63,6 +66,11 @@ impl Scope {
             Scope::All => true,
             Scope::One { rule: one, and_from } => rule == one || rule >= and_from,
         }
+    }
+
+    /// Whether the root's rule is among them.
+    pub fn has_root(self, model: &Model) -> bool {
+        matches!(model.tree.nodes.last(), Some(Node::Sum { rule, .. }) if self.has(*rule))
     }
 }
 
@@ -135,6 +143,17 @@ pub fn turn(
         for nan in known.chain((model.nan == NanRule::Unknown).then_some(NanRule::Unknown)) {
             global("NaN results", nan_words(&nan, &signature.d), &|m| m.nan = nan);
         }
+    }
+    for (how, choice) in [
+        (Pairs::AtOnce, "are added at once"),
+        (Pairs::EarlierFirst, "are added to +0, the earlier first"),
+        (Pairs::LaterFirst, "are added to +0, the later first"),
+    ] {
+        global("two products of one sum", choice.to_string(), &|m| add_pairs(m, how));
+    }
+    for (index, swapped) in swapped_starts(model).into_iter().enumerate() {
+        let choice = format!("chain {index} starts with its second product");
+        global("two products of one chain", choice, &|m| m.tree.nodes.clone_from(&swapped.tree.nodes));
     }
     for twice in [false, true] {
         let choice = if twice { "once more" } else { "once" };

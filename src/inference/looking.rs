@@ -7,7 +7,7 @@ use rayon::prelude::*;
 use super::asking::Outline;
 use super::evidence::{Answered, Class, Evidence, Stage};
 use super::fit::{self, Fitted};
-use super::knobs::{self, Knob, Turned};
+use super::knobs::{Knob, Turned};
 use super::order::{self, Skeleton};
 use super::search::Search;
 use super::structure::{self, Structure};
@@ -105,7 +105,6 @@ pub fn quickly(starts: &Starts, known: Option<Fitted>) -> Vec<Looked> {
 
 /// Other structures that no answer contradicts either, with the rules of a model that none does.
 pub fn rivals(starts: &Starts, model: &Model) -> Vec<Turned> {
-    let answers = &starts.evidence.answers;
     starts
         .structures()
         .map(|(structure, other)| Turned {
@@ -113,13 +112,12 @@ pub fn rivals(starts: &Starts, model: &Model) -> Vec<Turned> {
             choice: structure.to_string(),
             model: structure::with_rules_of(other, model),
         })
-        .filter(|rival| rival.model != *model && fit::contradicted(&rival.model, answers.iter(), 1) == 0)
+        .filter(|rival| {
+            rival.model != *model && fit::contradicted(&rival.model, starts.evidence.all(), 1) == 0
+        })
         .collect()
 }
 
-/// Structures, the best of the quick look, in which some sums get rules of their own; and ways to divide the
-/// sums of those that are new.
-const SPLIT: usize = 2;
 /// Trees, the best of all looks, whose rules are found sum by sum.
 const CLOSELY: usize = 5;
 /// Answers that models may be held against before rules are found sum by sum.
@@ -131,14 +129,7 @@ const SEARCHED: usize = 8;
 /// starts, and a wide search from the best of all. The best model.
 pub fn closely(starts: &Starts, mut looked: Vec<Looked>, progress: &dyn Progress) -> Fitted {
     let evidence = starts.evidence;
-    let splits = |looked: &Looked| knobs::split(&looked.fitted.model);
-    let best: Vec<Model> = looked.iter().take(SPLIT).flat_map(splits).collect();
-    let with_split = |model: Model| {
-        let split: Vec<Model> = knobs::split(&model).into_iter().take(SPLIT).collect();
-        std::iter::once(model).chain(split)
-    };
-    let closer = starts.closer().flat_map(|(_, model)| with_split(model));
-    for model in closer.chain(best) {
+    for (_, model) in starts.closer() {
         looked.push(Looked::at(evidence, model));
         if looked.last().is_some_and(Looked::is_explained) {
             return looked.swap_remove(looked.len() - 1).fitted;
@@ -220,10 +211,16 @@ fn further(starts: &Starts) -> Vec<Fitted> {
 fn improve_by_stage(evidence: &Evidence, start: Model) -> Fitted {
     let mut fitted = Fitted { model: start, contradicted: usize::MAX };
     for stage in Stage::all() {
-        fitted = fit::improve(evidence, fitted, stage);
-        let answers = evidence.answers.iter().filter(|answered| stage.has(answered)).count();
-        if stage.class == Class::Plain && fitted.contradicted > TOLERATED + answers / HOPELESS {
-            break;
+        let tolerated = |answers: usize| match stage.class {
+            Class::Plain => TOLERATED + answers / HOPELESS,
+            _ => answers,
+        };
+        match fit::improve_within(evidence, fitted, stage, tolerated) {
+            Ok(improved) => fitted = improved,
+            Err(hopeless) => {
+                fitted = hopeless;
+                break;
+            }
         }
     }
     fitted.contradicted = fit::contradicted(&fitted.model, evidence.answers.iter(), usize::MAX);
@@ -231,5 +228,5 @@ fn improve_by_stage(evidence: &Evidence, start: Model) -> Fitted {
 }
 
 /// Of plain answers, the part that may be unexplained, one of so many; and so many more, where there are few.
-const HOPELESS: usize = 10;
+const HOPELESS: usize = 30;
 const TOLERATED: usize = 20;

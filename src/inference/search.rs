@@ -13,6 +13,7 @@ use rayon::prelude::*;
 
 use super::evidence::{Answered, Class, Evidence, Stage};
 use super::fit::{self, Fitted};
+use super::held::Held;
 use super::knobs::{self, Knob, Scope, Turned};
 use super::simplicity;
 
@@ -137,8 +138,7 @@ impl<'e, 'd> Search<'e, 'd> {
                 model: fitted.model,
             })
             .collect();
-        // A stable sort: what came first stays first among equals.
-        scored.sort_by_cached_key(|fitted| (fitted.contradicted, simplicity::exceptions(&fitted.model)));
+        sort(&mut scored);
         scored
     }
 
@@ -158,35 +158,55 @@ impl<'e, 'd> Search<'e, 'd> {
         expanded.extend(fresh.iter().map(|fitted| fitted.model.clone()));
         let mut ordered = answers.to_vec();
         fit::front_load(&beam[0].model, &mut ordered);
-        let mut candidates: Vec<Turned> = Vec::new();
-        for (index, fitted) in fresh.iter().enumerate() {
-            candidates.extend(self.turns(&fitted.model, class));
+        let mut bases: Vec<Model> = Vec::new();
+        let mut candidates: Vec<Candidate> = Vec::new();
+        for (index, fitted) in fresh.into_iter().enumerate() {
+            let mut turned = self.turns(&fitted.model, class);
+            let mut splits = Vec::new();
             if index < CLOSELY {
-                candidates.extend(knobs::turn_alignments(&fitted.model, false, self.scope));
-                candidates.extend(knobs::turn_each_alignment(&fitted.model, self.scope));
-                candidates.extend(knobs::turn_far(&fitted.model, self.scope));
+                turned.extend(knobs::turn_alignments(&fitted.model, false, self.scope));
+                turned.extend(knobs::turn_each_alignment(&fitted.model, self.scope));
+                turned.extend(knobs::turn_far(&fitted.model, self.scope));
                 let signature = self.evidence.signature();
-                candidates.extend(knobs::turn_products(&fitted.model, signature, class));
-                candidates.extend(knobs::turn_kind(&fitted.model, signature, self.scope));
+                turned.extend(knobs::turn_products(&fitted.model, signature, class));
+                turned.extend(knobs::turn_kind(&fitted.model, signature, self.scope));
                 if self.scope == Scope::All {
-                    for split in knobs::split(&fitted.model) {
-                        candidates.extend(self.turns(&split, class));
-                    }
+                    turned.extend(knobs::turn_everywhere(&fitted.model, signature, class));
+                    splits = knobs::split(&fitted.model);
                 }
+            }
+            let mut add = |base: Model, turned: Vec<Turned>| {
+                candidates.extend(turned.into_iter().map(|turned| Candidate { base: bases.len(), turned }));
+                bases.push(base);
+            };
+            add(fitted.model.clone(), turned);
+            for split in splits {
+                let turned = self.turns(&split, class);
+                add(split, turned);
+            }
+            if index < CLOSELY
+                && self.scope.has_root(&fitted.model)
+                && let Some((doubled, turned)) = knobs::turn_twice(&fitted.model, self.evidence.signature())
+            {
+                add(doubled, turned);
             }
         }
         let wrong = beam[0].contradicted;
         let all: Vec<usize> = (0..candidates.len()).collect();
-        let promising = self.best(&candidates, all, sample(&ordered, wrong, GLANCED), 10 * self.width, 8);
-        let chosen = self.best(&candidates, promising, sample(&ordered, wrong, SAMPLED), self.width, 2);
-        let mut next: Vec<Fitted> = beam.to_vec();
+        let [glance, sample] = [GLANCED, SAMPLED].map(|of_each| sample(&ordered, wrong, of_each));
+        let promising = self.best(&bases, &candidates, all, glance, 10 * self.width, 8);
+        let chosen = self.best(&bases, &candidates, promising, sample, self.width, 2);
+        let mut fresh: Vec<Fitted> = Vec::new();
         for index in chosen {
-            let model = &candidates[index].model;
-            if !next.iter().any(|fitted| fitted.model == *model) {
-                next.push(Fitted { model: model.clone(), contradicted: usize::MAX });
+            let model = &candidates[index].turned.model;
+            if !beam.iter().chain(&fresh).any(|fitted| fitted.model == *model) {
+                fresh.push(Fitted { model: model.clone(), contradicted: usize::MAX });
             }
         }
-        let mut next = self.scored(next, answers);
+        // The beam has been held against these answers.
+        let mut next = beam.to_vec();
+        next.extend(self.scored(fresh, answers));
+        sort(&mut next);
         next.truncate(4 * self.width);
         Some(next)
     }
@@ -198,6 +218,7 @@ impl<'e, 'd> Search<'e, 'd> {
         fit::front_load(&best.model, &mut ordered);
         let [wrong, right] = sample(&ordered, best.contradicted, PAIRED);
         let (decisive, wrong) = wrong.split_at(DECISIVE.min(wrong.len()));
+        let [decisive, wrong, right] = [decisive, wrong, &right].map(|some| Held::new(&best.model, some));
         let mut first = self.turns(&best.model, class);
         first.retain(|turned| turned.knob.rule.is_some() && turned.model != best.model);
         // Of two knobs, the one that comes first is turned first.
@@ -218,12 +239,12 @@ impl<'e, 'd> Search<'e, 'd> {
                         continue;
                     }
                     let model = twice.model;
-                    let missed = self.count(&model, decisive, DECISIVE);
+                    let missed = self.count_held(&model, &decisive, DECISIVE);
                     if missed == decisive.len() {
                         continue;
                     }
-                    let broken = self.count(&model, &right, right.len() / BREAKABLE + 1);
-                    let contradicted = missed + self.count(&model, wrong, usize::MAX) + broken;
+                    let broken = self.count_held(&model, &right, right.len() / BREAKABLE + 1);
+                    let contradicted = missed + self.count_held(&model, &wrong, usize::MAX) + broken;
                     if contradicted < decisive.len() + wrong.len() {
                         kept.push((contradicted, simplicity::exceptions(&model), model));
                     }
@@ -242,19 +263,23 @@ impl<'e, 'd> Search<'e, 'd> {
     /// each knob.
     fn best(
         &self,
-        candidates: &[Turned],
+        bases: &[Model],
+        candidates: &[Candidate],
         of: Vec<usize>,
-        [wrong, right]: [Vec<&Answered>; 2],
+        sample: [Vec<&Answered>; 2],
         overall: usize,
         of_each: usize,
     ) -> Vec<usize> {
+        let hold = |base| sample.each_ref().map(|answers| Held::new(base, answers));
+        let held: Vec<[Held; 2]> = bases.par_iter().map(hold).collect();
         let mut tried: Vec<(usize, u32, usize)> = of
             .into_par_iter()
             .filter_map(|index| {
-                let model = &candidates[index].model;
+                let Candidate { base, turned: Turned { model, .. } } = &candidates[index];
+                let [wrong, right] = &held[*base];
                 let limit = right.len() / BREAKABLE + 1;
-                let broken = self.count(model, &right, limit);
-                let count = || broken + self.count(model, &wrong, usize::MAX);
+                let broken = self.count_held(model, right, limit);
+                let count = || broken + self.count_held(model, wrong, usize::MAX);
                 (broken < limit).then(|| (count(), simplicity::exceptions(model), index))
             })
             .collect();
@@ -262,7 +287,7 @@ impl<'e, 'd> Search<'e, 'd> {
         let mut chosen: Vec<usize> = Vec::new();
         let mut counts: HashMap<&Knob, usize> = HashMap::new();
         for (_, _, index) in tried {
-            let count = counts.entry(&candidates[index].knob).or_default();
+            let count = counts.entry(&candidates[index].turned.knob).or_default();
             if chosen.len() < overall || *count < of_each {
                 *count += 1;
                 chosen.push(index);
@@ -308,9 +333,28 @@ impl<'e, 'd> Search<'e, 'd> {
         counted
     }
 
+    /// The same, for a model's neighbours.
+    fn count_held(&self, model: &Model, held: &Held, limit: usize) -> usize {
+        let (counted, seen) = held.contradicted_of(model, limit);
+        self.spent.fetch_add(MODEL + seen as u64, Ordering::Relaxed);
+        counted
+    }
+
     fn is_spent(&self) -> bool {
         self.spent() > self.budget
     }
+}
+
+/// A model with a turn, and the one that it was turned from.
+struct Candidate {
+    /// Its number.
+    base: usize,
+    turned: Turned,
+}
+
+/// The best first. A stable sort: what came first stays first among equals.
+fn sort(beam: &mut [Fitted]) {
+    beam.sort_by_cached_key(|fitted| (fitted.contradicted, simplicity::exceptions(&fitted.model)));
 }
 
 /// Some answers that contradict the best model, which stand in front, and some of the others.

@@ -8,7 +8,7 @@
 use std::collections::HashSet;
 
 use mmaprobe_model::Model;
-use mmaprobe_model::scalar::{Inputs, Scalar};
+use mmaprobe_model::scalar::{Changes, Inputs, Nodes, Scalar};
 use mmaprobe_probes::random::{self, Distribution};
 use mmaprobe_probes::{DotAdd, Probe, Signature, sparse};
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -18,6 +18,7 @@ use rayon::prelude::*;
 use super::directed::{self, Told};
 use super::evidence::{self, Answered, Class, Evidence};
 use super::fit;
+use super::held::Held;
 use super::knobs::{self, Knob, Scope, Turned};
 use crate::device::DeviceError;
 
@@ -71,8 +72,14 @@ pub fn separate(
     let mut alike: Vec<Turned> = Vec::new();
     let mut checked = 0;
     for round in 0..=ROUNDS {
-        candidates = standing(candidates, &evidence.answers[checked..]);
-        alike = standing(alike, &evidence.answers[checked..]);
+        if round == 0 {
+            let all: Vec<&Answered> = evidence.all().collect();
+            candidates = standing(candidates, model, &all);
+        } else {
+            let new: Vec<&Answered> = evidence.answers[checked..].iter().collect();
+            candidates = standing(candidates, model, &new);
+            alike = standing(alike, model, &new);
+        }
         checked = evidence.answers.len();
         if round == 0 {
             // What several changes together make, and a single one too, is told as the single one.
@@ -88,19 +95,19 @@ pub fn separate(
         if round == ROUNDS {
             break;
         }
-        let pool = pool(&signature, seed.wrapping_add(round));
-        tried += pool.len() as u64;
-        let expected = answers(model, &pool);
+        let questions = questions(&signature, seed.wrapping_add(round));
+        tried += questions.len() as u64;
+        let pool = Pool::new(model, &questions);
         let told: Vec<Told> = candidates
             .par_iter()
             .enumerate()
             .map(|(index, candidate)| {
                 let other = &candidate.model;
-                let found = differing(other, &pool, &expected);
+                let found = pool.differing(other);
                 if found.is_empty() {
-                    directed::search(&signature, model, other, &pool, seed ^ (index as u64) << 32)
+                    directed::search(&signature, model, other, &questions, seed ^ (index as u64) << 32)
                 } else {
-                    Told::Apart(found.into_iter().map(|index| pool[index].0.clone()).collect())
+                    Told::Apart(found)
                 }
             })
             .collect();
@@ -138,10 +145,17 @@ pub fn separate(
     Ok(Separation::Settled { inseparable, tried })
 }
 
+/// Answers that candidates, neighbours of the model, are held against at once.
+const PORTION: usize = 1000;
+
 /// The candidates that none of these answers contradicts.
-fn standing(candidates: Vec<Turned>, answers: &[Answered]) -> Vec<Turned> {
-    let stands = |candidate: &Turned| fit::contradicted(&candidate.model, answers.iter(), 1) == 0;
-    candidates.into_par_iter().filter(stands).collect()
+fn standing(mut candidates: Vec<Turned>, model: &Model, answers: &[&Answered]) -> Vec<Turned> {
+    for portion in answers.chunks(PORTION) {
+        let held = Held::new(model, portion);
+        let stands = |candidate: &Turned| held.contradicted(&candidate.model, 1) == 0;
+        candidates = candidates.into_par_iter().filter(stands).collect();
+    }
+    candidates
 }
 
 /// Choices other than the model's own, each once: every single change, and those of an alignment that
@@ -155,8 +169,8 @@ fn neighbours(evidence: &Evidence, model: &Model) -> Vec<Turned> {
         .collect()
 }
 
-/// Inputs to try: with few summands, and from every distribution.
-fn pool(signature: &Signature, seed: u64) -> Vec<(DotAdd, Inputs)> {
+/// Questions to try: with few summands, and from every distribution.
+fn questions(signature: &Signature, seed: u64) -> Vec<(DotAdd, Inputs)> {
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
     let sparse: Vec<DotAdd> = (0..SPARSE).map(|_| sparse::dot_add(signature, &mut rng)).collect();
     let dense = (0..DENSE).map(|index| {
@@ -171,22 +185,37 @@ fn pool(signature: &Signature, seed: u64) -> Vec<(DotAdd, Inputs)> {
         .collect()
 }
 
-fn answers(model: &Model, questions: &[(DotAdd, Inputs)]) -> Vec<u64> {
-    let mut executor = Scalar::new(model).expect("a fitted model can be executed");
-    questions.iter().map(|(_, inputs)| executor.execute(inputs)).collect()
+/// Questions, and the values that a model has for each.
+struct Pool<'a> {
+    model: &'a Model,
+    questions: &'a [(DotAdd, Inputs)],
+    /// Those of every node, if they fit, and d.
+    values: Vec<(Option<Nodes>, u64)>,
 }
 
-/// The first inputs of the pool on which a model differs from what is expected.
-fn differing(model: &Model, pool: &[(DotAdd, Inputs)], expected: &[u64]) -> Vec<usize> {
-    let Ok(mut executor) = Scalar::new(model) else { return Vec::new() };
-    pool.iter()
-        .zip(expected)
-        .enumerate()
-        .filter(|(_, ((_, inputs), expected))| {
-            let d = executor.execute(inputs);
-            fit::differ(model, d, **expected)
-        })
-        .map(|(index, _)| index)
-        .take(ASKED_EACH)
-        .collect()
+impl<'a> Pool<'a> {
+    fn new(model: &'a Model, questions: &'a [(DotAdd, Inputs)]) -> Pool<'a> {
+        let executor = Scalar::new(model).expect("a fitted model can be executed");
+        let values = |executor: &mut Scalar, (_, inputs): &(DotAdd, Inputs)| {
+            let nodes = executor.nodes(inputs);
+            let d = nodes.as_ref().map_or_else(|| executor.execute(inputs), Nodes::d);
+            (nodes, d)
+        };
+        Pool { model, questions, values: questions.par_iter().map_with(executor, values).collect() }
+    }
+
+    /// The first questions to which another model's answers differ.
+    fn differing(&self, other: &Model) -> Vec<DotAdd> {
+        let Ok(mut executor) = Scalar::new(other) else { return Vec::new() };
+        let changes = Changes::between(self.model, other);
+        let pairs = self.questions.iter().zip(&self.values);
+        let differing = pairs.filter(|((_, inputs), (nodes, d))| {
+            let of_other = match (nodes, &changes) {
+                (Some(nodes), Some(changes)) => executor.execute_from(inputs, nodes, changes),
+                _ => executor.execute(inputs),
+            };
+            fit::differ(other, of_other, *d)
+        });
+        differing.map(|((question, _), _)| question.clone()).take(ASKED_EACH).collect()
+    }
 }
