@@ -28,7 +28,7 @@ pub struct Mask {
 }
 
 /// X and the smallest y for a signature: as far apart as every summand, and the result, can hold in
-/// normal numbers, but no further apart than 2^140, and around 1 where there is room.
+/// normal numbers, but no further apart than 2^140, and y no less than sums of less range can hold.
 pub fn scales(signature: &Signature) -> (i32, i32) {
     within(signature, place::reach(signature))
 }
@@ -42,10 +42,16 @@ fn within(signature: &Signature, (low, high): (i32, i32)) -> (i32, i32) {
     // The result has to hold y, and any sum on the way may be in its format: it has to hold 2·X.
     let low = low.max(signature.d.min_exponent());
     let high = high.min(signature.d.max_exponent() - 1);
-    let excess = (high - low - 140).max(0);
-    let middle = (high + low) / 2;
-    if excess == 0 { (high, low) } else { (middle + 70, middle - 70) }
+    let smallest = if high - HELD_BY_ALL >= APART { low.max(HELD_BY_ALL) } else { low };
+    (high.min(smallest + FURTHEST), smallest)
 }
+
+/// The exponent of a number that any sum on the way can hold: fp16's smallest normal number.
+const HELD_BY_ALL: i32 = -14;
+/// How far apart X and y have to be for that to be the smaller y's.
+const APART: i32 = 40;
+/// The furthest apart: X fits in fp32 then.
+const FURTHEST: i32 = 140;
 
 /// Small values that share a question, at most: sums on the way may hold fewer bits than the result does.
 const TOGETHER: usize = 4;

@@ -13,8 +13,7 @@ use crate::question::{DotAdd, Signature};
 
 /// A random question with few summands. Block scales are 1.
 pub fn dot_add(signature: &Signature, rng: &mut (impl Rng + ?Sized)) -> DotAdd {
-    let Signature { a, b, c, d, .. } = signature;
-    let mut question = place::zeros(signature);
+    let Signature { a, b, d, .. } = signature;
     let low = d.min_exponent().max(a.min_quantum() + b.min_quantum()) - 4;
     let high = d.max_exponent().min(a.max_exponent() + b.max_exponent());
     let top = match below(3, rng) {
@@ -22,6 +21,20 @@ pub fn dot_add(signature: &Signature, rng: &mut (impl Rng + ?Sized)) -> DotAdd {
         1 => (low + below((high - low).max(1) as u64, rng) as i32).min(high),
         _ => below(4, rng) as i32 - 2,
     };
+    at(signature, top, rng)
+}
+
+/// The same with the largest summand near one of these exponents: where something ends inside.
+pub fn near(signature: &Signature, ends: &[i32], rng: &mut (impl Rng + ?Sized)) -> DotAdd {
+    let end = ends[below(ends.len() as u64, rng) as usize];
+    let top = end + if below(2, rng) == 0 { 0 } else { below(12, rng) as i32 - 6 };
+    at(signature, top, rng)
+}
+
+/// A random question with few summands, the largest near 2^`top`.
+fn at(signature: &Signature, top: i32, rng: &mut (impl Rng + ?Sized)) -> DotAdd {
+    let Signature { a, b, c, d, .. } = signature;
+    let mut question = place::zeros(signature);
     // Twice the bits of d: past any F that can matter beside them.
     let depth = 2 * (u64::from(d.fraction_bits) + 4);
     let distance = |rng: &mut _| if below(2, rng) == 0 { 0 } else { below(depth, rng) as i32 };

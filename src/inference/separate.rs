@@ -8,7 +8,9 @@
 use std::collections::HashSet;
 
 use mmaprobe_model::Model;
+use mmaprobe_model::format::{Format, RoundTo};
 use mmaprobe_model::scalar::{Changes, Inputs, Nodes, Scalar};
+use mmaprobe_model::tree::{Added, Normalised, Product};
 use mmaprobe_probes::random::{self, Distribution};
 use mmaprobe_probes::{DotAdd, Probe, Signature, sparse};
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -49,6 +51,8 @@ pub enum Separation {
 const SPARSE: usize = 6000;
 /// Inputs from the random distributions that each candidate is tried on in a round.
 const DENSE: usize = 3000;
+/// Inputs with few summands near what ends inside that each candidate is tried on in a round.
+const NEAR: usize = 3000;
 /// Inputs asked for each candidate in a round.
 const ASKED_EACH: usize = 2;
 /// Rounds of asking, at most.
@@ -95,7 +99,7 @@ pub fn separate(
         if round == ROUNDS {
             break;
         }
-        let questions = questions(&signature, seed.wrapping_add(round));
+        let questions = questions(&signature, &ends(model), seed.wrapping_add(round));
         tried += questions.len() as u64;
         let pool = Pool::new(model, &questions);
         let told: Vec<Told> = candidates
@@ -169,14 +173,47 @@ fn neighbours(evidence: &Evidence, model: &Model) -> Vec<Turned> {
         .collect()
 }
 
+/// Exponents at which something ends inside a model, but not in d: the ranges of formats between, and what
+/// products are cut off at.
+fn ends(model: &Model) -> Vec<i32> {
+    let mut ends = Vec::new();
+    let mut of_format = |round: &RoundTo| {
+        let of = |format: &Format| [format.min_exponent(), format.max_exponent()];
+        if of(&round.format) != of(&model.d) {
+            ends.extend(of(&round.format));
+        }
+    };
+    for rule in &model.tree.rules {
+        if let Normalised::To(round) = &rule.normalised {
+            of_format(round);
+        }
+    }
+    match &model.product {
+        Product::Rounded(round) => of_format(round),
+        Product::OverflowsAt { exponent } | Product::FlushedBelow { exponent, .. } => ends.push(*exponent),
+        Product::Exact => {}
+    }
+    let floors = model.tree.rules.iter().filter_map(|rule| match &rule.added {
+        Added::Fused(fused) => fused.floor,
+        Added::Exact => None,
+    });
+    ends.extend(floors);
+    ends.sort_unstable();
+    ends.dedup();
+    ends
+}
+
 /// Questions to try: with few summands, and from every distribution.
-fn questions(signature: &Signature, seed: u64) -> Vec<(DotAdd, Inputs)> {
+fn questions(signature: &Signature, ends: &[i32], seed: u64) -> Vec<(DotAdd, Inputs)> {
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
     let sparse: Vec<DotAdd> = (0..SPARSE).map(|_| sparse::dot_add(signature, &mut rng)).collect();
     let dense = (0..DENSE).map(|index| {
         random::dot_add(Distribution::ALL[index % Distribution::ALL.len()], signature, &mut rng)
     });
-    let pool: Vec<DotAdd> = sparse.into_iter().chain(dense).collect();
+    let mut pool: Vec<DotAdd> = sparse.into_iter().chain(dense).collect();
+    if !ends.is_empty() {
+        pool.extend((0..NEAR).map(|_| sparse::near(signature, ends, &mut rng)));
+    }
     pool.into_par_iter()
         .map(|question| {
             let inputs = evidence::inputs(signature, &question);

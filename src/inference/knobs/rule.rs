@@ -265,12 +265,13 @@ fn turn_rounding(
             }
         }
     }
-    if class >= Class::Subnormal {
+    // What has less range than d shows its ends in ordinary numbers.
+    if class >= Class::Subnormal || round.format.min_exponent() > signature.d.min_exponent() {
         for subnormals in all_subnormals() {
             push("subnormal results", subnormal_words(subnormals), RoundTo { subnormals, ..round });
         }
     }
-    if class >= Class::Infinite {
+    if class >= Class::Infinite || round.format.max_exponent() < signature.d.max_exponent() {
         for overflow in overflows(&round) {
             push("overflow", overflow_words(overflow).to_string(), RoundTo { overflow, ..round });
         }

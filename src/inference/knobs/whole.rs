@@ -6,6 +6,7 @@ use mmaprobe_model::tree::{Model, Node, NodeId, Normalised, Rule};
 use mmaprobe_probes::Signature;
 
 use super::rule::intermediate;
+use super::words::{overflow_words, overflows};
 use super::{Knob, Turned};
 
 /// The model with its result rounded once more, which changes nothing, and those in which the first of the two
@@ -27,12 +28,18 @@ pub fn turn_twice(model: &Model, signature: &Signature) -> Option<(Model, Vec<Tu
     for format in intermediate(signature) {
         for fraction_bits in 0..=format.fraction_bits {
             for rounding in Rounding::EVERY {
-                let mut other = doubled.clone();
                 let round = RoundTo { format, fraction_bits, rounding, ..before };
-                other.tree.rules[first].normalised = Normalised::To(round);
-                let knob = Knob { what: "rounding before the last".to_string(), rule: Some(first) };
-                let choice = format!("{rounding} to {fraction_bits} bits of {format}");
-                turned.push(Turned { knob, choice, model: other });
+                // What has less range than d shows its end in ordinary numbers.
+                let has_less_range = format.max_exponent() < signature.d.max_exponent();
+                for overflow in if has_less_range { overflows(&round) } else { vec![round.overflow] } {
+                    let mut other = doubled.clone();
+                    other.tree.rules[first].normalised = Normalised::To(RoundTo { overflow, ..round });
+                    let knob = Knob { what: "rounding before the last".to_string(), rule: Some(first) };
+                    let overflow = overflow_words(overflow);
+                    let choice =
+                        format!("{rounding} to {fraction_bits} bits of {format}, overflow {overflow}");
+                    turned.push(Turned { knob, choice, model: other });
+                }
             }
         }
     }
