@@ -8,6 +8,7 @@ mod joint;
 mod nans;
 mod products;
 mod rule;
+mod scales;
 mod whole;
 mod words;
 
@@ -23,6 +24,7 @@ use nans::nan_words;
 pub use products::turn_products;
 use products::{product_words, products};
 use rule::turn_rule;
+use scales::place_scales;
 pub use whole::turn_twice;
 use whole::{Pairs, add_pairs, round_twice, start_sums, swapped_starts};
 
@@ -142,6 +144,13 @@ pub fn turn(
         let known = nan_rules(model, signature, evidence).into_iter();
         for nan in known.chain((model.nan == NanRule::Unknown).then_some(NanRule::Unknown)) {
             global("NaN results", nan_words(&nan, &signature.d), &|m| m.nan = nan);
+        }
+    }
+    if signature.scale.is_some() {
+        for (sums, choice) in
+            [(0, "products"), (1, "sums of products of one block"), (usize::MAX, "all sums of one block")]
+        {
+            global("block scales", format!("applied to {choice}"), &|m| place_scales(m, sums));
         }
     }
     for (how, choice) in [

@@ -134,13 +134,24 @@ pub fn turn_kind(model: &Model, signature: &Signature, scope: Scope) -> Vec<Turn
                 }
             }
         }
-        if let Normalised::To(round) = &own.normalised
-            && !is_root
-        {
-            let (bits, rounding) = (round.fraction_bits, round.rounding);
+        let Normalised::To(round) = &own.normalised else { continue };
+        let (bits, rounding) = (round.fraction_bits, round.rounding);
+        let fused = Fused::uniform(bits, rounding);
+        if !is_root {
             let choice = format!("aligned, F = {bits}, {rounding}, not normalised");
-            let added = Added::Fused(Fused::uniform(bits, rounding));
-            push(added, Normalised::No { exponent: None }, choice);
+            push(Added::Fused(fused.clone()), Normalised::No { exponent: None }, choice);
+        }
+        if bits < round.format.fraction_bits {
+            for exponents in [Exponents::Raw, Exponents::Normalised] {
+                for last in [Rounding::NearestTiesToEven, Rounding::TowardZero] {
+                    let kind = if exponents == Exponents::Raw { "raw" } else { "normalised" };
+                    let choice =
+                        format!("aligned, F = {bits}, {rounding}, {kind} exponents, then rounded {last}");
+                    let fraction_bits = round.format.fraction_bits;
+                    let all = RoundTo { fraction_bits, rounding: last, ..*round };
+                    push(Added::Fused(Fused { exponents, ..fused.clone() }), Normalised::To(all), choice);
+                }
+            }
         }
     }
     turned
