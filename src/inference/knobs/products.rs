@@ -73,11 +73,19 @@ pub fn turn_products(model: &Model, signature: &Signature, class: Class) -> Vec<
         let choice = product_words(&product);
         turned.push(Turned { knob, choice, model: Model { product, ..model.clone() } });
     };
-    for format in formats(signature) {
+    let exact_bits = signature.a.fraction_bits + signature.b.fraction_bits + 1;
+    for format in all_formats(signature) {
+        let is_current = matches!(model.product, Product::Rounded(round) if round.format == format);
+        let holds_all = holds_every_product(&format, signature);
+        if class >= Class::Subnormal && holds_all && !is_current {
+            continue;
+        }
+        // With fewer bits than products have, any format rounds them.
+        let most = if holds_all { exact_bits.min(format.fraction_bits) } else { format.fraction_bits };
         for rounding in Rounding::EVERY {
             let plain = RoundTo { rounding, ..RoundTo::nearest_even(format) };
             if class < Class::Subnormal {
-                for fraction_bits in 0..=format.fraction_bits {
+                for fraction_bits in 0..=most {
                     push(RoundTo { fraction_bits, ..plain });
                 }
                 continue;
@@ -99,10 +107,16 @@ pub fn turn_products(model: &Model, signature: &Signature, class: Class) -> Vec<
 
 /// Formats that products do not always fit, each once.
 fn formats(signature: &Signature) -> Vec<Format> {
-    let all = [signature.d, signature.c, format::FP64, format::FP32, format::FP16, format::BF16];
+    let mut formats = all_formats(signature);
+    formats.retain(|format| !holds_every_product(format, signature));
+    formats
+}
+
+/// Formats that products may be rounded to, each once.
+fn all_formats(signature: &Signature) -> Vec<Format> {
     let mut formats: Vec<Format> = Vec::new();
-    for format in all {
-        if !holds_every_product(&format, signature) && !formats.contains(&format) {
+    for format in [signature.d, signature.c, format::FP64, format::FP32, format::FP16, format::BF16] {
+        if !formats.contains(&format) {
             formats.push(format);
         }
     }
