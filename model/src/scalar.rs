@@ -232,32 +232,10 @@ impl<'m> Scalar<'m> {
         self.evaluate(&inputs.elements).unwrap_or_else(|| self.executor.dot_add(a, b, c[0], sa, sb))
     }
 
-    /// Evaluates every node, for [`value`](Scalar::value) and [`has_same_value`](Scalar::has_same_value).
-    /// `false` if the operands were decoded in other formats than the model's, or a value is too wide: then
-    /// the general [`Executor`] has to be asked.
-    ///
-    /// # Panics
-    /// If there are fewer operands than the model calls for.
-    pub fn evaluate_nodes(&mut self, inputs: &Inputs) -> bool {
-        inputs.formats == self.formats && self.evaluate(&inputs.elements).is_some()
-    }
-
     /// The value of a node, as it was evaluated last.
-    ///
-    /// # Panics
-    /// If there is no such node.
-    pub fn value(&self, node: usize) -> Value {
+    fn value(&self, node: usize) -> Value {
         let cell = &self.cells[node];
         if cell.is_special { self.specials[node].clone() } else { cell.value() }
-    }
-
-    /// Whether a node has the same value as in another model, as both were evaluated last.
-    ///
-    /// # Panics
-    /// If there is no such node in one of them.
-    pub fn has_same_value(&self, other: &Scalar, node: usize) -> bool {
-        let (one, another) = (&self.cells[node], &other.cells[node]);
-        !one.is_special && one.is_same(another) || self.value(node) == other.value(node)
     }
 
     /// Evaluates every node; `None` if an inner value does not fit a cell.

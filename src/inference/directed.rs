@@ -7,7 +7,7 @@
 
 use mmaprobe_model::execute::{Number, Value};
 use mmaprobe_model::format::{self, RoundTo};
-use mmaprobe_model::scalar::{Changes, Inputs, Scalar};
+use mmaprobe_model::scalar::{Changes, Inputs, Nodes, Scalar};
 use mmaprobe_model::tree::{NanRule, Node, Normalised};
 use mmaprobe_model::{Executor, Model, Rounding};
 use mmaprobe_probes::place::{self, Dyadic};
@@ -57,12 +57,13 @@ impl Told {
 
 /// Searches for an input on which the two models give different results, starting from these inputs. Trees
 /// that do not have the same nodes are not looked into. NaNs are taken as one where the other model does not
-/// know which it is.
+/// know which it is. `kept` may hold the values that the model has for the inputs.
 pub fn search(
     signature: &Signature,
     model: &Model,
     other: &Model,
     inputs: &[(DotAdd, Inputs)],
+    kept: &[Option<Nodes>],
     seed: u64,
 ) -> Told {
     if model.tree.nodes.len() != other.tree.nodes.len() {
@@ -81,8 +82,10 @@ pub fn search(
         if index == FRUITLESS && latent == 0 {
             break;
         }
-        let differs = |inside: &mut Inside| inside.differs(input, decoded);
-        let Some(inside) = inside.iter_mut().find_map(differs) else { continue };
+        let kept = kept.get(index).and_then(Option::as_ref);
+        let [plain, wide] = &mut inside;
+        let differs = plain.differs(input, decoded, kept).or_else(|| wide.differs(input, decoded, None));
+        let Some(inside) = differs else { continue };
         latent += 1;
         for _ in 0..VARIATIONS {
             let varied = varied(signature, input, &inside, &mut rng);
@@ -138,6 +141,7 @@ impl Pair<'_> {
 struct Inside<'m> {
     one: Scalar<'m>,
     other: Scalar<'m>,
+    changes: Option<Changes>,
     /// For values that are too wide.
     general: (Executor<'m>, Executor<'m>),
 }
@@ -145,20 +149,24 @@ struct Inside<'m> {
 impl<'m> Inside<'m> {
     fn of(one: &'m Model, other: &'m Model) -> Option<Inside<'m>> {
         let general = (Executor::new(one).ok()?, Executor::new(other).ok()?);
-        Some(Inside { one: Scalar::new(one).ok()?, other: Scalar::new(other).ok()?, general })
+        let changes = Changes::between(one, other);
+        Some(Inside { one: Scalar::new(one).ok()?, other: Scalar::new(other).ok()?, changes, general })
     }
 
-    /// The first finite inner value on which the models differ.
-    fn differs(&mut self, q: &DotAdd, decoded: &Inputs) -> Option<Number> {
+    /// The first inner value on which the models differ, if it is finite in one of them.
+    fn differs(&mut self, q: &DotAdd, decoded: &Inputs, kept: Option<&Nodes>) -> Option<Number> {
         let finite = |one: Value, other: Value| match (one, other) {
             (Value::Finite(number), _) | (_, Value::Finite(number)) => Some(number),
             _ => None,
         };
-        let Inside { one, other, general } = self;
-        if one.evaluate_nodes(decoded) && other.evaluate_nodes(decoded) {
-            let nodes = one.model().tree.nodes.len();
-            let node = (0..nodes).find(|&node| !one.has_same_value(other, node))?;
-            return finite(one.value(node), other.value(node));
+        let Inside { one, other, changes, general } = self;
+        if let Some(changes) = changes {
+            let own = if kept.is_some() { None } else { one.nodes(decoded) };
+            let base = kept.or(own.as_ref());
+            if let Some(found) = base.and_then(|base| other.first_difference(decoded, base, changes)) {
+                let [one, other] = found?;
+                return finite(one, other);
+            }
         }
         let one = general.0.evaluate(&q.a, &q.b, q.c, &q.sa, &q.sb);
         let other = general.1.evaluate(&q.a, &q.b, q.c, &q.sa, &q.sb);

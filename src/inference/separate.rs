@@ -109,7 +109,8 @@ pub fn separate(
                 let other = &candidate.model;
                 let found = pool.differing(other);
                 if found.is_empty() {
-                    directed::search(&signature, model, other, &questions, seed ^ (index as u64) << 32)
+                    let seed = seed ^ (index as u64) << 32;
+                    directed::search(&signature, model, other, &questions, &pool.nodes, seed)
                 } else {
                     Told::Apart(found)
                 }
@@ -226,8 +227,10 @@ fn questions(signature: &Signature, ends: &[i32], seed: u64) -> Vec<(DotAdd, Inp
 struct Pool<'a> {
     model: &'a Model,
     questions: &'a [(DotAdd, Inputs)],
-    /// Those of every node, if they fit, and d.
-    values: Vec<(Option<Nodes>, u64)>,
+    /// Those of every node, if they fit.
+    nodes: Vec<Option<Nodes>>,
+    /// d.
+    results: Vec<u64>,
 }
 
 impl<'a> Pool<'a> {
@@ -238,20 +241,21 @@ impl<'a> Pool<'a> {
             let d = nodes.as_ref().map_or_else(|| executor.execute(inputs), Nodes::d);
             (nodes, d)
         };
-        Pool { model, questions, values: questions.par_iter().map_with(executor, values).collect() }
+        let (nodes, results) = questions.par_iter().map_with(executor, values).unzip();
+        Pool { model, questions, nodes, results }
     }
 
     /// The first questions to which another model's answers differ.
     fn differing(&self, other: &Model) -> Vec<DotAdd> {
         let Ok(mut executor) = Scalar::new(other) else { return Vec::new() };
         let changes = Changes::between(self.model, other);
-        let pairs = self.questions.iter().zip(&self.values);
-        let differing = pairs.filter(|((_, inputs), (nodes, d))| {
+        let values = self.nodes.iter().zip(&self.results);
+        let differing = self.questions.iter().zip(values).filter(|((_, inputs), (nodes, d))| {
             let of_other = match (nodes, &changes) {
                 (Some(nodes), Some(changes)) => executor.execute_from(inputs, nodes, changes),
                 _ => executor.execute(inputs),
             };
-            fit::differ(other, of_other, *d)
+            fit::differ(other, of_other, **d)
         });
         differing.map(|((question, _), _)| question.clone()).take(ASKED_EACH).collect()
     }

@@ -27,6 +27,15 @@ impl Nodes {
         self.d
     }
 
+    /// The value of a node.
+    ///
+    /// # Panics
+    /// If there is no such node.
+    pub fn value(&self, node: NodeId) -> Value {
+        let cell = &self.cells[node];
+        if cell.is_special { self.special(node).clone() } else { cell.value() }
+    }
+
     fn special(&self, node: NodeId) -> &Value {
         let (_, value) = self.specials.iter().find(|(id, _)| *id == node).expect("the cell says so");
         value
@@ -79,8 +88,8 @@ impl Changes {
 }
 
 impl Scalar<'_> {
-    /// Evaluates every node and keeps the values; `None` where [`evaluate_nodes`](Scalar::evaluate_nodes)
-    /// is `false`.
+    /// Evaluates every node and keeps the values. `None` if the operands were decoded in other formats than the
+    /// model's, or a value is too wide: then the general [`Executor`](crate::Executor) has to be asked.
     ///
     /// # Panics
     /// If there are fewer operands than the model calls for.
@@ -104,6 +113,22 @@ impl Scalar<'_> {
             Some(d) => d,
             None => self.execute(inputs),
         }
+    }
+
+    /// The first node whose value differs from that in `base`, as in [`execute_from`](Scalar::execute_from):
+    /// its value there, and here. `None` if a value is too wide to say.
+    ///
+    /// # Panics
+    /// As [`execute_from`](Scalar::execute_from).
+    pub fn first_difference(
+        &mut self,
+        inputs: &Inputs,
+        base: &Nodes,
+        changes: &Changes,
+    ) -> Option<Option<[Value; 2]>> {
+        self.evaluate_from(inputs, base, changes)?;
+        let node = changes.nodes.iter().copied().find(|&node| self.differs[node]);
+        Some(node.map(|node| [base.value(node), self.value(node)]))
     }
 
     fn evaluate_from(&mut self, inputs: &Inputs, base: &Nodes, changes: &Changes) -> Option<u64> {
