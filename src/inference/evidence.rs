@@ -275,7 +275,7 @@ impl<'d> Evidence<'d> {
         for answered in answers {
             let probe = answered.probe;
             seen[probe] += 1;
-            let is_kept = seen[probe] % counts[probe].div_ceil(KEPT) == 0;
+            let is_kept = seen[probe].is_multiple_of(counts[probe].div_ceil(KEPT));
             if is_kept { &mut self.answers } else { &mut self.aside }.push(answered);
         }
         Ok(())

@@ -4,6 +4,8 @@
 //! answers, class by class: plain numbers first, NaNs last. Where single turns no longer help, the
 //! [wide search](super::search) takes over.
 
+use std::ops::ControlFlow;
+
 use mmaprobe_model::scalar::Scalar;
 use mmaprobe_model::tree::NanRule;
 use mmaprobe_model::{Decoded, Format, Model};
@@ -64,20 +66,17 @@ fn relevant<'e>(evidence: &'e Evidence, stage: Stage) -> Vec<&'e Answered> {
 /// Improves a model on the answers of a stage. Deterministic for any number of threads.
 pub fn improve(evidence: &Evidence, start: Fitted, stage: Stage) -> Fitted {
     match improve_within(evidence, start, stage, |answers| answers) {
-        Ok(fitted) | Err(fitted) => fitted,
+        ControlFlow::Continue(fitted) | ControlFlow::Break(fitted) => fitted,
     }
 }
 
 /// The same, but given up, with the model so far, where more than `tolerated` of so many answers contradict it.
-///
-/// # Errors
-/// If it is given up.
 pub fn improve_within(
     evidence: &Evidence,
     start: Fitted,
     stage: Stage,
     tolerated: impl Fn(usize) -> usize,
-) -> Result<Fitted, Fitted> {
+) -> ControlFlow<Fitted, Fitted> {
     let all = relevant(evidence, stage);
     // What led no further with simpler answers hardly does with more of them, but for the last of a class.
     let mut is_stuck = start.contradicted > 0 && start.contradicted != usize::MAX;
@@ -90,13 +89,13 @@ pub fn improve_within(
         fitted = improve_with(evidence, fitted, &answers, stage.class, turns);
         is_stuck = fitted.contradicted > 0;
         if fitted.contradicted > tolerated(answers.len()) {
-            return Err(fitted);
+            return ControlFlow::Break(fitted);
         }
         if answers.len() == all.len() {
             break;
         }
     }
-    Ok(fitted)
+    ControlFlow::Continue(fitted)
 }
 
 /// Answers that a model is improved on before all.

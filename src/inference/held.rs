@@ -21,7 +21,7 @@ impl<'a, 'm> Held<'a, 'm> {
     }
 
     /// The number of answers.
-    pub fn len(&self) -> usize {
+    pub fn number_of_answers(&self) -> usize {
         self.answers.len()
     }
 

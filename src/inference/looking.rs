@@ -1,5 +1,7 @@
 //! Looking for rules: quickly in every structure, then sum by sum, then widely.
 
+use std::ops::ControlFlow;
+
 use mmaprobe_model::Model;
 use mmaprobe_model::tree::Node;
 use rayon::prelude::*;
@@ -216,8 +218,8 @@ fn improve_by_stage(evidence: &Evidence, start: Model) -> Fitted {
             _ => answers,
         };
         match fit::improve_within(evidence, fitted, stage, tolerated) {
-            Ok(improved) => fitted = improved,
-            Err(hopeless) => {
+            ControlFlow::Continue(improved) => fitted = improved,
+            ControlFlow::Break(hopeless) => {
                 fitted = hopeless;
                 break;
             }

@@ -240,12 +240,12 @@ impl<'e, 'd> Search<'e, 'd> {
                     }
                     let model = twice.model;
                     let missed = self.count_held(&model, &decisive, DECISIVE);
-                    if missed == decisive.len() {
+                    if missed == decisive.number_of_answers() {
                         continue;
                     }
-                    let broken = self.count_held(&model, &right, right.len() / BREAKABLE + 1);
+                    let broken = self.count_held(&model, &right, right.number_of_answers() / BREAKABLE + 1);
                     let contradicted = missed + self.count_held(&model, &wrong, usize::MAX) + broken;
-                    if contradicted < decisive.len() + wrong.len() {
+                    if contradicted < decisive.number_of_answers() + wrong.number_of_answers() {
                         kept.push((contradicted, simplicity::exceptions(&model), model));
                     }
                 }
@@ -277,7 +277,7 @@ impl<'e, 'd> Search<'e, 'd> {
             .filter_map(|index| {
                 let Candidate { base, turned: Turned { model, .. } } = &candidates[index];
                 let [wrong, right] = &held[*base];
-                let limit = right.len() / BREAKABLE + 1;
+                let limit = right.number_of_answers() / BREAKABLE + 1;
                 let broken = self.count_held(model, right, limit);
                 let count = || broken + self.count_held(model, wrong, usize::MAX);
                 (broken < limit).then(|| (count(), simplicity::exceptions(model), index))
