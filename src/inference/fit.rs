@@ -256,6 +256,8 @@ enum Turn {
     Once,
     /// Several things about an alignment, or the same in all rules.
     Jointly,
+    /// How one of the first summands is aligned.
+    Positions,
     /// The result is rounded by way of another number.
     Twice,
     /// One knob of some of the sums that share a rule.
@@ -266,7 +268,7 @@ impl Turn {
     /// Those that lead on with answers of a class.
     fn of(class: Class) -> &'static [Turn] {
         match class {
-            Class::Plain => &[Turn::Once, Turn::Jointly, Turn::Twice, Turn::Apart],
+            Class::Plain => &[Turn::Once, Turn::Jointly, Turn::Positions, Turn::Twice, Turn::Apart],
             _ => &[Turn::Once, Turn::Jointly],
         }
     }
@@ -277,7 +279,7 @@ impl Turn {
         match self {
             Turn::Once => 2,
             Turn::Jointly => 10,
-            Turn::Twice | Turn::Apart => PROGRESS,
+            Turn::Positions | Turn::Twice | Turn::Apart => PROGRESS,
         }
     }
 
@@ -303,6 +305,7 @@ impl Turn {
                 }
                 groups.push((model.clone(), turned));
             }
+            Turn::Positions => groups.push((model.clone(), knobs::turn_positions(model))),
             Turn::Twice => groups.extend(knobs::turn_twice(model, signature)),
             Turn::Apart => {
                 for split in knobs::split(model) {

@@ -18,7 +18,7 @@ use mmaprobe_probes::Signature;
 
 use super::evidence::{Class, Evidence};
 pub use everywhere::turn_everywhere;
-pub use joint::{split, turn_alignments, turn_each_alignment, turn_far, turn_kind};
+pub use joint::{split, turn_alignments, turn_each_alignment, turn_far, turn_kind, turn_positions};
 pub use nans::nan_rules;
 use nans::nan_words;
 pub use products::turn_products;

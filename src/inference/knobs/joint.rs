@@ -107,6 +107,37 @@ pub fn turn_each_alignment(model: &Model, scope: Scope) -> Vec<Turned> {
     turned
 }
 
+/// Summands of a sum that may each be aligned in a way of its own, from the first.
+const POSITIONS: usize = 4;
+
+/// Models in which one of the first summands of an aligned sum, by its position, keeps another number of
+/// fraction bits and is rounded otherwise, both at once.
+pub fn turn_positions(model: &Model) -> Vec<Turned> {
+    let mut turned = Vec::new();
+    for (rule, own) in rules(model, Scope::All) {
+        let Added::Fused(fused) = &own.added else { continue };
+        let arity = Shape::of(model, rule).arity;
+        for position in 0..arity.min(POSITIONS) {
+            let last = *fused.alignment_of(position.max(fused.alignment.len()));
+            let length = (position + 2).min(arity).max(fused.alignment.len());
+            for fraction_bits in 0..=MOST_FRACTION_BITS {
+                for rounding in Rounding::EVERY {
+                    let mut changed = fused.clone();
+                    changed.alignment.resize(length, last);
+                    changed.alignment[position] =
+                        Alignment { fraction_bits, rounding, ..changed.alignment[position] };
+                    let mut other = model.clone();
+                    other.tree.rules[rule].added = Added::Fused(changed);
+                    let knob = Knob { what: format!("alignment of summand {position}"), rule: Some(rule) };
+                    let choice = format!("F = {fraction_bits}, {rounding}");
+                    turned.push(Turned { knob, choice, model: other });
+                }
+            }
+        }
+    }
+    turned
+}
+
 /// Models in which a sum that loses bits loses them otherwise: exact, and rounded to a format, where it was
 /// aligned; aligned, and not normalised, where it was rounded. Nearly all answers are the same, but for those
 /// at the ends of the range.
