@@ -412,7 +412,8 @@ impl<'m> Scalar<'m> {
         match value {
             Value::Finite(number) => self.cells[node] = Cell::of(&number)?,
             value => {
-                self.cells[node].is_special = true;
+                // Whole: what stood here before must not tell two equal values apart.
+                self.cells[node] = Cell { is_special: true, ..Cell::zero(false, 0) };
                 self.specials[node] = value;
             }
         }

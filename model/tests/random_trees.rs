@@ -100,6 +100,14 @@ fn the_scalar_executor_gives_the_same_from_the_values_of_a_neighbour() {
                         bits, expected,
                         "tree {tree}: {x:x?} in {other:#?}, a neighbour of {model:#?}"
                     );
+                    // Values that are no numbers, and what is left of other inputs, make no difference.
+                    match from.first_difference(&inputs, &nodes, &changes) {
+                        Some(Some([before, now])) => {
+                            assert_ne!(before, now, "tree {tree}: {x:x?} in {other:#?}")
+                        }
+                        Some(None) => assert_eq!(bits, nodes.d(), "tree {tree}: {x:x?} in {other:#?}"),
+                        None => {}
+                    }
                 }
             }
         }
