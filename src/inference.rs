@@ -138,6 +138,9 @@ impl Progress for Silent {
 /// Counterexamples that may widen the evidence before the search gives up.
 const ATTEMPTS: u64 = 8;
 
+/// Times that answers kept aside may contradict a model that explains the others.
+const MOVES: u64 = 16;
+
 /// Characterises an instruction.
 ///
 /// # Errors
@@ -176,7 +179,9 @@ pub fn characterize_with(
     finding.order_answers = outline.order_answers;
     let mut validated_seed = options.seed;
     let mut fitted: Option<Fitted> = None;
-    for attempt in 0..ATTEMPTS {
+    let (mut attempt, mut moves) = (0, 0);
+    while attempt < ATTEMPTS {
+        attempt += 1;
         progress.step("search for rules", None);
         let mut looked = looking::quickly(&Starts { evidence, outline: &outline }, fitted.take());
         let mut found = if looked[0].fitted.contradicted == 0 {
@@ -196,13 +201,21 @@ pub fn characterize_with(
             return Ok(finished(finding, evidence));
         }
         if evidence.move_contradictions(&found.model) {
+            moves += 1;
+            if moves > MOVES {
+                let smallest = smallest_contradiction(&found.model, evidence);
+                finding.conclusion = Conclusion::Unexplained(smallest);
+                return Ok(finished(finding, evidence));
+            }
+            // Nothing has been held against the device yet.
+            attempt -= 1;
             fitted = Some(found);
             continue;
         }
         found = fit::simplify(evidence, found);
         found.model = found.model.canonical();
         progress.step("separating candidates", None);
-        let seed = options.seed.wrapping_add(1000 * (attempt + 1));
+        let seed = options.seed.wrapping_add(1000 * attempt);
         let rivals = looking::rivals(&Starts { evidence, outline: &outline }, &found.model);
         match separate::separate(evidence, &found.model, rivals, seed)? {
             Separation::Contradicted => {
@@ -226,7 +239,7 @@ pub fn characterize_with(
                 finding.conclusion = Conclusion::Distrusted(distrust);
                 return Ok(finished(finding, evidence));
             }
-            Verdict::Contradicted { counterexample, validation } if attempt + 1 == ATTEMPTS => {
+            Verdict::Contradicted { counterexample, validation } if attempt == ATTEMPTS => {
                 finding.statements = statements::about(&found.model, evidence);
                 finding.validation = Some(validation);
                 finding.conclusion = Conclusion::Refuted(found.model, counterexample);
@@ -263,9 +276,9 @@ pub fn mode_without_effect(
     progress: &dyn Progress,
 ) -> Result<Option<Finding>, DeviceError> {
     progress.step("does the mode have an effect?", None);
-    let questions: Vec<DotAdd> = base.answers.iter().map(|answered| answered.question.clone()).collect();
+    let questions: Vec<DotAdd> = base.all().map(|answered| answered.question.clone()).collect();
     let answers = evidence.run(&questions)?;
-    if base.answers.iter().zip(&answers).any(|(answered, &answer)| answered.answer != answer) {
+    if base.all().zip(&answers).any(|(answered, &answer)| answered.answer != answer) {
         return Ok(None);
     }
     let Verdict::Holds(validation) = validate(evidence, model, options, options.seed, progress)? else {

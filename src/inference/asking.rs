@@ -179,10 +179,10 @@ const SUMS: u64 = 0x73_756d_7300;
 /// # Errors
 /// If the device fails.
 pub fn again(evidence: &mut Evidence) -> Result<Option<Distrust>, DeviceError> {
-    let questions: Vec<DotAdd> = evidence.answers.iter().map(|answered| answered.question.clone()).collect();
+    let questions: Vec<DotAdd> = evidence.all().map(|answered| answered.question.clone()).collect();
     let changed = |evidence: &Evidence, again: &[u64]| {
         let differs = |(answered, again): &(&Answered, &u64)| answered.answer != **again;
-        let pairs = evidence.answers.iter().zip(again);
+        let pairs = evidence.all().zip(again);
         let first = pairs.enumerate().find(|(_, pair)| differs(pair));
         first.map(|(index, (answered, &again))| (index, answered.question.clone(), (answered.answer, again)))
     };

@@ -78,7 +78,8 @@ pub fn improve_within(
     tolerated: impl Fn(usize) -> usize,
 ) -> ControlFlow<Fitted, Fitted> {
     let all = relevant(evidence, stage);
-    // What led no further with simpler answers hardly does with more of them, but for the last of a class.
+    // What led no further with simpler answers hardly does with more of them, but for the last of a class; nor
+    // what led no further with a part of them with all.
     let mut is_stuck = start.contradicted > 0 && start.contradicted != usize::MAX;
     is_stuck &= stage.summands != usize::MAX;
     let mut fitted = start;
@@ -179,9 +180,8 @@ pub fn simplify(evidence: &Evidence, mut fitted: Fitted) -> Fitted {
                 .collect();
         // A stable sort: the first among equals.
         simpler.sort_by_key(|(exceptions, _)| *exceptions);
-        let found = simpler
-            .into_par_iter()
-            .find_first(|(_, model)| contradicted(model, evidence.answers.iter(), 1) == 0);
+        let found =
+            simpler.into_par_iter().find_first(|(_, model)| contradicted(model, evidence.all(), 1) == 0);
         match found {
             Some((_, model)) => fitted.model = model,
             None => return fitted,

@@ -9,7 +9,8 @@ mod nans;
 mod products;
 mod rule;
 mod scales;
-mod whole;
+mod starts;
+mod twice;
 mod words;
 
 use mmaprobe_model::format::{self, Format};
@@ -25,8 +26,9 @@ pub use products::turn_products;
 use products::{product_words, products};
 use rule::turn_rule;
 use scales::place_scales;
-pub use whole::turn_twice;
-use whole::{Pairs, add_pairs, round_twice, start_sums, swapped_starts};
+use starts::{Pairs, add_pairs, start_sums, swapped_starts};
+use twice::round_twice;
+pub use twice::turn_twice;
 
 /// One thing that can be different about a model.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -150,7 +152,8 @@ pub fn turn(
         for (sums, choice) in
             [(0, "products"), (1, "sums of products of one block"), (usize::MAX, "all sums of one block")]
         {
-            global("block scales", format!("applied to {choice}"), &|m| place_scales(m, sums));
+            let change = |m: &mut Model| place_scales(m, sums);
+            global("block scales", format!("applied to {choice}"), &unless_equal(model, &change));
         }
     }
     for (how, choice) in [
@@ -158,7 +161,8 @@ pub fn turn(
         (Pairs::EarlierFirst, "are added to +0, the earlier first"),
         (Pairs::LaterFirst, "are added to +0, the later first"),
     ] {
-        global("two products of one sum", choice.to_string(), &|m| add_pairs(m, how));
+        let change = |m: &mut Model| add_pairs(m, how);
+        global("two products of one sum", choice.to_string(), &unless_equal(model, &change));
     }
     for (index, swapped) in swapped_starts(model).into_iter().enumerate() {
         let choice = format!("chain {index} starts with its second product");
@@ -183,6 +187,16 @@ pub fn turn(
         }
     }
     turned
+}
+
+/// A change of a model's tree, but for one that only puts its nodes in another order.
+fn unless_equal<'a>(model: &'a Model, change: &'a dyn Fn(&mut Model)) -> impl Fn(&mut Model) + 'a {
+    |changed| {
+        change(changed);
+        if changed.canonical() == model.canonical() {
+            changed.clone_from(model);
+        }
+    }
 }
 
 /// What matters about the sums that follow a rule.

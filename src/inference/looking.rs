@@ -132,6 +132,9 @@ const SEARCHED: usize = 8;
 pub fn closely(starts: &Starts, mut looked: Vec<Looked>, progress: &dyn Progress) -> Fitted {
     let evidence = starts.evidence;
     for (_, model) in starts.closer() {
+        if looked.iter().any(|looked| looked.start == model) {
+            continue;
+        }
         looked.push(Looked::at(evidence, model));
         if looked.last().is_some_and(Looked::is_explained) {
             return looked.swap_remove(looked.len() - 1).fitted;

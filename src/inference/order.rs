@@ -94,7 +94,8 @@ impl Skeleton {
 pub struct Order {
     /// The tree.
     pub skeleton: Skeleton,
-    /// Pairs of summands that could not be asked, because the formats hold no X far enough from y.
+    /// Pairs of summands whose masks could not be asked, because the formats hold no X far enough from y, or
+    /// could not be read.
     pub unreachable: usize,
 }
 
@@ -244,11 +245,12 @@ pub fn find(evidence: &mut Evidence) -> Result<Order, DeviceError> {
     ];
     let mut overflown: Vec<(usize, usize)> = Vec::new();
     for (number, pass) in passes.iter().enumerate() {
-        let is_near = pass.scales != scales;
+        let is_near = number == 1;
         let asked: Vec<(usize, usize)> = if is_near { overflown.clone() } else { pending.clone() };
         // A pass that would ask the same again, or too much.
         let questions = asked.len() * (count - 2).div_ceil(pass.per_question);
-        if number > 0 && (*pass == plain || questions > DEAREST_PASS) {
+        let is_new = !passes[..number].contains(pass) && pass.scales.0 - pass.scales.1 >= LEAST_DISTANCE;
+        if number > 0 && (!is_new || questions > DEAREST_PASS) {
             continue;
         }
         let masks: Vec<Vec<Mask>> = asked
@@ -283,10 +285,12 @@ pub fn find(evidence: &mut Evidence) -> Result<Order, DeviceError> {
                 _ => {}
             }
         }
-        if number == 0 && weights > 1 && sets.iter().any(|set| sets.iter().any(|other| set.overlaps(other))) {
+        sets.sort();
+        sets.dedup();
+        let again = pairs(count) * (count - 2) <= DEAREST_PASS && weights > 1;
+        if number == 0 && again && sets.iter().any(|set| sets.iter().any(|other| set.overlaps(other))) {
             // A sum that loses nothing looks like this, but so does one that rounds the survivors' sum.
             pending = pairs_of(count).collect();
-            overflown.clear();
             sets.clear();
         }
         if pending.is_empty() {

@@ -213,7 +213,10 @@ fn questions(signature: &Signature, ends: &[i32], seed: u64) -> Vec<(DotAdd, Inp
     });
     let mut pool: Vec<DotAdd> = sparse.into_iter().chain(dense).collect();
     if !ends.is_empty() {
-        pool.extend((0..NEAR).map(|_| sparse::near(signature, ends, &mut rng)));
+        // In turn: only the first are looked at from the inside.
+        let near = (0..NEAR).map(|_| sparse::near(signature, ends, &mut rng));
+        let others = pool.split_off(NEAR);
+        pool = near.zip(pool).flat_map(|(near, other)| [near, other]).chain(others).collect();
     }
     pool.into_par_iter()
         .map(|question| {

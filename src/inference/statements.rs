@@ -6,7 +6,7 @@ use mmaprobe_model::Model;
 use mmaprobe_model::scalar::Scalar;
 use rayon::prelude::*;
 
-use super::evidence::{Class, Evidence};
+use super::evidence::{Answered, Class, Evidence};
 use super::fit;
 use super::knobs::{self, Knob};
 
@@ -32,6 +32,7 @@ pub const COUNTED: usize = 100;
 /// The evidence for every knob of a model.
 pub fn about(model: &Model, evidence: &Evidence) -> Vec<Statement> {
     let turned = knobs::turn_all(model, evidence.signature(), Class::Nan, evidence);
+    let answers: Vec<&Answered> = evidence.all().collect();
     // For each choice, which answers contradict it.
     let contradictions: Vec<Vec<usize>> = turned
         .par_iter()
@@ -40,8 +41,8 @@ pub fn about(model: &Model, evidence: &Evidence) -> Vec<Statement> {
                 return Vec::new();
             }
             let Ok(mut executor) = Scalar::new(&turned.model) else { return Vec::new() };
-            (0..evidence.answers.len())
-                .filter(|&index| !fit::explains(&mut executor, &evidence.answers[index]))
+            (0..answers.len())
+                .filter(|&index| !fit::explains(&mut executor, answers[index]))
                 .take(COUNTED)
                 .collect()
         })
@@ -69,7 +70,7 @@ pub fn about(model: &Model, evidence: &Evidence) -> Vec<Statement> {
             all.dedup();
             let mut by_probe: BTreeMap<&str, usize> = BTreeMap::new();
             for &index in &all {
-                *by_probe.entry(evidence.probes[evidence.answers[index].probe].name).or_default() += 1;
+                *by_probe.entry(evidence.probes[answers[index].probe].name).or_default() += 1;
             }
             let mut probes: Vec<(&str, usize)> = by_probe.into_iter().collect();
             probes.sort_by_key(|&(name, count)| (std::cmp::Reverse(count), name));

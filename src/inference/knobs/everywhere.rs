@@ -22,6 +22,9 @@ pub fn turn_everywhere(model: &Model, signature: &Signature, class: Class) -> Ve
             for rule in &mut other.tree.rules {
                 follow(rule, own, changed);
             }
+            if other == *model {
+                return;
+            }
             let knob = Knob { what: format!("{what} of all sums"), rule: None };
             turned.push(Turned { knob, choice, model: other });
         };
