@@ -349,8 +349,7 @@ impl<'m> Scalar<'m> {
             (cell.lowered, cell.is_open_sum) = (lowered, is_open_sum);
             return Some(());
         }
-        let value = if cell.is_special { self.specials[child].clone() } else { cell.value() };
-        let once = execute::scaled(&value, scales[0], &format);
+        let once = execute::scaled(&self.value(child), scales[0], &format);
         self.keep(node, execute::scaled(&once, scales[1], &format))
     }
 
@@ -399,8 +398,8 @@ impl<'m> Scalar<'m> {
     fn general_sum(&mut self, node: usize, children: &[usize], rule: &Rule) -> Option<()> {
         self.values.clear();
         for &child in children {
-            let cell = &self.cells[child];
-            self.values.push(if cell.is_special { self.specials[child].clone() } else { cell.value() });
+            let value = self.value(child);
+            self.values.push(value);
         }
         let value = execute::sum(self.model, rule, self.values.iter(), &mut self.terms);
         self.keep(node, value)

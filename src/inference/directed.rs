@@ -7,7 +7,7 @@
 
 use mmaprobe_model::execute::{Number, Value};
 use mmaprobe_model::format::{self, RoundTo};
-use mmaprobe_model::scalar::{Changes, Inputs, Nodes, Scalar};
+use mmaprobe_model::scalar::{Inputs, Nodes, Scalar};
 use mmaprobe_model::tree::{NanRule, Node, Normalised};
 use mmaprobe_model::{Executor, Model, Rounding};
 use mmaprobe_probes::place::{self, Dyadic};
@@ -17,6 +17,7 @@ use rand_core::Rng;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::SeedableRng;
 
+use super::held::Neighbour;
 use super::{evidence, fit};
 
 /// Inputs that differ inside and are varied.
@@ -71,21 +72,17 @@ pub fn search(
     }
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
     let (wide_one, wide_other) = (widened(model, other), widened(other, model));
-    let (Some(inside), Some(wide)) = (Inside::of(model, other), Inside::of(&wide_one, &wide_other)) else {
+    let (Some(mut pair), Some(mut wide)) = (Pair::of(model, other), Pair::of(&wide_one, &wide_other)) else {
         return Told::InsideOnly;
     };
-    let (Ok(one), Ok(another)) = (Scalar::new(model), Scalar::new(other)) else { return Told::InsideOnly };
-    let changes = Changes::between(model, other);
-    let (mut inside, mut pair) = ([inside, wide], Pair { one, other: another, changes });
     let mut latent = 0;
     for (index, (input, decoded)) in inputs.iter().take(SCANNED).enumerate() {
         if index == FRUITLESS && latent == 0 {
             break;
         }
         let kept = kept.get(index).and_then(Option::as_ref);
-        let [plain, wide] = &mut inside;
-        let differs = plain.differs(input, decoded, kept).or_else(|| wide.differs(input, decoded, None));
-        let Some(inside) = differs else { continue };
+        let inside = pair.inside(input, decoded, kept).or_else(|| wide.inside(input, decoded, None));
+        let Some(inside) = inside else { continue };
         latent += 1;
         for _ in 0..VARIATIONS {
             let varied = varied(signature, input, &inside, &mut rng);
@@ -119,54 +116,41 @@ fn widened(model: &Model, other: &Model) -> Model {
     wide
 }
 
-/// Two models, ready to be asked for d.
+/// Two models, ready to be asked for d and for every inner value.
 struct Pair<'m> {
     one: Scalar<'m>,
-    other: Scalar<'m>,
-    changes: Option<Changes>,
-}
-
-impl Pair<'_> {
-    fn differs(&mut self, signature: &Signature, question: &DotAdd) -> bool {
-        let inputs = evidence::inputs(signature, question);
-        let (x, y) = match (self.one.nodes(&inputs), &self.changes) {
-            (Some(nodes), Some(changes)) => (nodes.d(), self.other.execute_from(&inputs, &nodes, changes)),
-            _ => (self.one.execute(&inputs), self.other.execute(&inputs)),
-        };
-        fit::differ(self.other.model(), x, y)
-    }
-}
-
-/// Two models, ready to be asked for every inner value.
-struct Inside<'m> {
-    one: Scalar<'m>,
-    other: Scalar<'m>,
-    changes: Option<Changes>,
+    other: Neighbour<'m>,
     /// For values that are too wide.
     general: (Executor<'m>, Executor<'m>),
 }
 
-impl<'m> Inside<'m> {
-    fn of(one: &'m Model, other: &'m Model) -> Option<Inside<'m>> {
+impl<'m> Pair<'m> {
+    fn of(one: &'m Model, other: &'m Model) -> Option<Pair<'m>> {
         let general = (Executor::new(one).ok()?, Executor::new(other).ok()?);
-        let changes = Changes::between(one, other);
-        Some(Inside { one: Scalar::new(one).ok()?, other: Scalar::new(other).ok()?, changes, general })
+        Some(Pair { one: Scalar::new(one).ok()?, other: Neighbour::new(one, other)?, general })
     }
 
-    /// The first inner value on which the models differ, if it is finite in one of them.
-    fn differs(&mut self, q: &DotAdd, decoded: &Inputs, kept: Option<&Nodes>) -> Option<Number> {
+    /// Whether d differs.
+    fn differs(&mut self, signature: &Signature, question: &DotAdd) -> bool {
+        let inputs = evidence::inputs(signature, question);
+        let nodes = self.one.nodes(&inputs);
+        let x = nodes.as_ref().map_or_else(|| self.one.execute(&inputs), Nodes::d);
+        fit::differ(self.general.1.model(), x, self.other.execute(&inputs, nodes.as_ref()))
+    }
+
+    /// The first inner value on which the models differ, if it is finite in one of them. `kept` may hold the
+    /// first one's values.
+    fn inside(&mut self, q: &DotAdd, decoded: &Inputs, kept: Option<&Nodes>) -> Option<Number> {
         let finite = |one: Value, other: Value| match (one, other) {
             (Value::Finite(number), _) | (_, Value::Finite(number)) => Some(number),
             _ => None,
         };
-        let Inside { one, other, changes, general } = self;
-        if let Some(changes) = changes {
-            let own = if kept.is_some() { None } else { one.nodes(decoded) };
-            let base = kept.or(own.as_ref());
-            if let Some(found) = base.and_then(|base| other.first_difference(decoded, base, changes)) {
-                let [one, other] = found?;
-                return finite(one, other);
-            }
+        let Pair { one, other, general } = self;
+        let own = if kept.is_some() { None } else { one.nodes(decoded) };
+        let nodes = kept.or(own.as_ref());
+        if let Some(found) = nodes.and_then(|nodes| other.first_difference(decoded, nodes)) {
+            let [one, other] = found?;
+            return finite(one, other);
         }
         let one = general.0.evaluate(&q.a, &q.b, q.c, &q.sa, &q.sb);
         let other = general.1.evaluate(&q.a, &q.b, q.c, &q.sa, &q.sb);

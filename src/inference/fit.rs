@@ -80,8 +80,7 @@ pub fn improve_within(
     let all = relevant(evidence, stage);
     // What led no further with simpler answers hardly does with more of them, but for the last of a class; nor
     // what led no further with a part of them with all.
-    let mut is_stuck = start.contradicted > 0 && start.contradicted != usize::MAX;
-    is_stuck &= stage.summands != usize::MAX;
+    let mut is_stuck = (1..usize::MAX).contains(&start.contradicted) && stage.summands != usize::MAX;
     let mut fitted = start;
     // What is wrong shows in a part of them.
     for most in [GLIMPSED, all.len()] {

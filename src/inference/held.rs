@@ -1,10 +1,39 @@
 //! Holding many models that are alike against the same answers.
 
 use mmaprobe_model::Model;
-use mmaprobe_model::scalar::{Changes, Nodes, Scalar};
+use mmaprobe_model::execute::Value;
+use mmaprobe_model::scalar::{Changes, Inputs, Nodes, Scalar};
 
 use super::evidence::Answered;
 use super::fit;
+
+/// A model that is executed from the values of another, as far as they are alike.
+pub struct Neighbour<'m> {
+    executor: Scalar<'m>,
+    /// What is different; `None` if all of it has to be executed.
+    changes: Option<Changes>,
+}
+
+impl<'m> Neighbour<'m> {
+    /// The neighbour `other` of a model; `None` if it cannot be executed.
+    pub fn new(model: &Model, other: &'m Model) -> Option<Neighbour<'m>> {
+        Some(Neighbour { executor: Scalar::new(other).ok()?, changes: Changes::between(model, other) })
+    }
+
+    /// Its d, where the model has these values for the inputs, if they fit.
+    pub fn execute(&mut self, inputs: &Inputs, nodes: Option<&Nodes>) -> u64 {
+        match (nodes, &self.changes) {
+            (Some(nodes), Some(changes)) => self.executor.execute_from(inputs, nodes, changes),
+            _ => self.executor.execute(inputs),
+        }
+    }
+
+    /// The first node whose value differs, with the model's value of it and its own, if there is one. `None`
+    /// where that cannot be said from the model's values.
+    pub fn first_difference(&mut self, inputs: &Inputs, nodes: &Nodes) -> Option<Option<[Value; 2]>> {
+        self.executor.first_difference(inputs, nodes, self.changes.as_ref()?)
+    }
+}
 
 /// A model, and what it makes of some answers' questions: what its neighbours are held against.
 pub struct Held<'a, 'm> {
@@ -32,16 +61,12 @@ impl<'a, 'm> Held<'a, 'm> {
 
     /// The same, and how many answers it was held against.
     pub fn contradicted_of(&self, other: &Model, limit: usize) -> (usize, usize) {
-        let Ok(mut executor) = Scalar::new(other) else {
+        let Some(mut neighbour) = Neighbour::new(self.model, other) else {
             return (limit, 0);
         };
-        let changes = Changes::between(self.model, other);
         let mut count = 0;
         for (seen, (answered, nodes)) in self.answers.iter().enumerate() {
-            let d = match (nodes, &changes) {
-                (Some(nodes), Some(changes)) => executor.execute_from(&answered.inputs, nodes, changes),
-                _ => executor.execute(&answered.inputs),
-            };
+            let d = neighbour.execute(&answered.inputs, nodes.as_ref());
             if fit::differ(other, d, answered.answer) {
                 count += 1;
                 if count >= limit {

@@ -193,7 +193,7 @@ pub fn turn(
 fn unless_equal<'a>(model: &'a Model, change: &'a dyn Fn(&mut Model)) -> impl Fn(&mut Model) + 'a {
     |changed| {
         change(changed);
-        if changed.canonical() == model.canonical() {
+        if *changed != *model && changed.canonical() == model.canonical() {
             changed.clone_from(model);
         }
     }

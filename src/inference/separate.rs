@@ -9,7 +9,7 @@ use std::collections::HashSet;
 
 use mmaprobe_model::Model;
 use mmaprobe_model::format::{Format, RoundTo};
-use mmaprobe_model::scalar::{Changes, Inputs, Nodes, Scalar};
+use mmaprobe_model::scalar::{Inputs, Nodes, Scalar};
 use mmaprobe_model::tree::{Added, Normalised, Product};
 use mmaprobe_probes::random::{self, Distribution};
 use mmaprobe_probes::{DotAdd, Probe, Signature, sparse};
@@ -20,7 +20,7 @@ use rayon::prelude::*;
 use super::directed::{self, Told};
 use super::evidence::{self, Answered, Class, Evidence};
 use super::fit;
-use super::held::Held;
+use super::held::{Held, Neighbour};
 use super::knobs::{self, Knob, Scope, Turned};
 use crate::device::DeviceError;
 
@@ -79,13 +79,6 @@ pub fn separate(
         if round == 0 {
             let all: Vec<&Answered> = evidence.all().collect();
             candidates = standing(candidates, model, &all);
-        } else {
-            let new: Vec<&Answered> = evidence.answers[checked..].iter().collect();
-            candidates = standing(candidates, model, &new);
-            alike = standing(alike, model, &new);
-        }
-        checked = evidence.answers.len();
-        if round == 0 {
             // What several changes together make, and a single one too, is told as the single one.
             let mut models: Vec<Model> = Vec::new();
             candidates.retain(|candidate| {
@@ -95,7 +88,12 @@ pub fn separate(
                 }
                 is_new
             });
+        } else {
+            let new: Vec<&Answered> = evidence.answers[checked..].iter().collect();
+            candidates = standing(candidates, model, &new);
+            alike = standing(alike, model, &new);
         }
+        checked = evidence.answers.len();
         if round == ROUNDS {
             break;
         }
@@ -250,15 +248,10 @@ impl<'a> Pool<'a> {
 
     /// The first questions to which another model's answers differ.
     fn differing(&self, other: &Model) -> Vec<DotAdd> {
-        let Ok(mut executor) = Scalar::new(other) else { return Vec::new() };
-        let changes = Changes::between(self.model, other);
+        let Some(mut neighbour) = Neighbour::new(self.model, other) else { return Vec::new() };
         let values = self.nodes.iter().zip(&self.results);
         let differing = self.questions.iter().zip(values).filter(|((_, inputs), (nodes, d))| {
-            let of_other = match (nodes, &changes) {
-                (Some(nodes), Some(changes)) => executor.execute_from(inputs, nodes, changes),
-                _ => executor.execute(inputs),
-            };
-            fit::differ(other, of_other, **d)
+            fit::differ(other, neighbour.execute(inputs, nodes.as_ref()), **d)
         });
         differing.map(|((question, _), _)| question.clone()).take(ASKED_EACH).collect()
     }

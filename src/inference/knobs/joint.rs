@@ -86,12 +86,8 @@ pub fn turn_each_alignment(model: &Model, scope: Scope) -> Vec<Turned> {
         let arity = Shape::of(model, rule).arity;
         for position in 0..arity {
             let mut push = |alignment: Alignment, choice: String| {
-                let mut changed = fused.clone();
-                let last = *fused.alignment_of(position.max(fused.alignment.len()));
-                changed.alignment.resize((position + 2).min(arity).max(fused.alignment.len()), last);
-                changed.alignment[position] = alignment;
                 let mut other = model.clone();
-                other.tree.rules[rule].added = Added::Fused(changed);
+                other.tree.rules[rule].added = Added::Fused(aligned_at(fused, arity, position, alignment));
                 let knob = Knob { what: format!("alignment of summand {position}"), rule: Some(rule) };
                 turned.push(Turned { knob, choice, model: other });
             };
@@ -107,6 +103,15 @@ pub fn turn_each_alignment(model: &Model, scope: Scope) -> Vec<Turned> {
     turned
 }
 
+/// The sum of so many summands with the one at this position aligned so, and all others as they are.
+fn aligned_at(fused: &Fused, arity: usize, position: usize, alignment: Alignment) -> Fused {
+    let mut changed = fused.clone();
+    let last = *fused.alignment_of(position.max(fused.alignment.len()));
+    changed.alignment.resize((position + 2).min(arity).max(fused.alignment.len()), last);
+    changed.alignment[position] = alignment;
+    changed
+}
+
 /// Summands of a sum that may each be aligned in a way of its own, from the first.
 const POSITIONS: usize = 4;
 
@@ -118,16 +123,13 @@ pub fn turn_positions(model: &Model) -> Vec<Turned> {
         let Added::Fused(fused) = &own.added else { continue };
         let arity = Shape::of(model, rule).arity;
         for position in 0..arity.min(POSITIONS) {
-            let last = *fused.alignment_of(position.max(fused.alignment.len()));
-            let length = (position + 2).min(arity).max(fused.alignment.len());
+            let own = *fused.alignment_of(position);
             for fraction_bits in 0..=MOST_FRACTION_BITS {
                 for rounding in Rounding::EVERY {
-                    let mut changed = fused.clone();
-                    changed.alignment.resize(length, last);
-                    changed.alignment[position] =
-                        Alignment { fraction_bits, rounding, ..changed.alignment[position] };
+                    let alignment = Alignment { fraction_bits, rounding, ..own };
                     let mut other = model.clone();
-                    other.tree.rules[rule].added = Added::Fused(changed);
+                    other.tree.rules[rule].added =
+                        Added::Fused(aligned_at(fused, arity, position, alignment));
                     let knob = Knob { what: format!("alignment of summand {position}"), rule: Some(rule) };
                     let choice = format!("F = {fraction_bits}, {rounding}");
                     turned.push(Turned { knob, choice, model: other });

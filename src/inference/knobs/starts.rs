@@ -2,19 +2,24 @@
 
 use mmaprobe_model::tree::{Model, Node, NodeId, RuleId};
 
+/// Whether a node is a product, with its scale or without.
+fn is_product(nodes: &[Node], id: NodeId) -> bool {
+    match &nodes[id] {
+        Node::Product(_) => true,
+        Node::Scaled { child, .. } => matches!(nodes[*child], Node::Product(_)),
+        _ => false,
+    }
+}
+
 /// Puts a +0 among the summands of each sum of products alone, or takes it away: its only effect is on
 /// the sign of a zero sum. It comes last, so that the summands keep their places.
 pub(super) fn start_sums(model: &mut Model, from_zero: bool) {
     let nodes = std::mem::take(&mut model.tree.nodes);
     let mut moved = Vec::with_capacity(nodes.len());
-    let is_product = |id: NodeId| match &nodes[id] {
-        Node::Product(_) => true,
-        Node::Scaled { child, .. } => matches!(nodes[*child], Node::Product(_)),
-        _ => false,
-    };
     let is_zero = |id: NodeId| matches!(nodes[id], Node::Zero);
     let of_products = |children: &[NodeId]| {
-        children.iter().all(|&id| is_product(id) || is_zero(id)) && children.iter().any(|&id| is_product(id))
+        children.iter().all(|&id| is_product(&nodes, id) || is_zero(id))
+            && children.iter().any(|&id| is_product(&nodes, id))
     };
     for node in &nodes {
         let copied = match node {
@@ -69,24 +74,19 @@ struct Pair {
 }
 
 fn pair_at(nodes: &[Node], sum: NodeId) -> Option<Pair> {
-    let is_product = |id: NodeId| match &nodes[id] {
-        Node::Product(_) => true,
-        Node::Scaled { child, .. } => matches!(nodes[*child], Node::Product(_)),
-        _ => false,
-    };
     let Node::Sum { children, .. } = &nodes[sum] else { return None };
     let &[one, second] = children.as_slice() else { return None };
-    if !is_product(second) {
+    if !is_product(nodes, second) {
         return None;
     }
     match &nodes[one] {
         Node::Sum { children, rule } => match children.as_slice() {
-            &[zero, first] if matches!(nodes[zero], Node::Zero) && is_product(first) => {
+            &[zero, first] if matches!(nodes[zero], Node::Zero) && is_product(nodes, first) => {
                 Some(Pair { sum, first, second, start_rule: Some(*rule) })
             }
             _ => None,
         },
-        _ if is_product(one) => Some(Pair { sum, first: one, second, start_rule: None }),
+        _ if is_product(nodes, one) => Some(Pair { sum, first: one, second, start_rule: None }),
         _ => None,
     }
 }
