@@ -5,6 +5,8 @@
 //! that cancels the largest one, outside the sum or inside. (MMA-Sim paper, sections III.D and III.E,
 //! asks the same of the one sum that its trees have at each place.)
 
+use std::ops::RangeInclusive;
+
 use rand_core::Rng;
 
 use crate::place::{self, Dyadic};
@@ -12,14 +14,26 @@ use crate::precision;
 use crate::question::{DotAdd, Probe, Signature, Summand};
 use crate::sparse::below;
 
+/// Binades that a sum of a few values may be above the largest of them.
+const HEADROOM: i32 = 3;
+
 /// A sum: for each of its summands, the products and c that are in it.
 pub type Sum = Vec<Vec<Summand>>;
 
-/// Random questions about each of these sums, so many each.
-pub fn probe(signature: &Signature, sums: &[Sum], each: usize, rng: &mut (impl Rng + ?Sized)) -> Probe {
+/// Random questions about each of these sums, so many each. Where other sums have less range, what they hand on
+/// unchanged of powers of two, by their exponents, is what most values are `within`.
+pub fn probe(
+    signature: &Signature,
+    sums: &[Sum],
+    each: usize,
+    within: &RangeInclusive<i32>,
+    rng: &mut (impl Rng + ?Sized),
+) -> Probe {
     let dot_adds = sums
         .iter()
-        .flat_map(|sum| (0..each).filter_map(|_| question(signature, sum, rng)).collect::<Vec<DotAdd>>())
+        .flat_map(|sum| {
+            (0..each).filter_map(|_| question(signature, sum, within, rng)).collect::<Vec<DotAdd>>()
+        })
         .collect();
     Probe {
         name: "sums/each",
@@ -29,16 +43,43 @@ pub fn probe(signature: &Signature, sums: &[Sum], each: usize, rng: &mut (impl R
     }
 }
 
+/// Products that are asked about alone, evenly spread.
+const ALONE: usize = 4;
+/// Exponents of the powers of two that are asked about alone: past the ends of every format with less range than
+/// bfloat16, and of fp16's subnormals.
+const EXPONENTS: RangeInclusive<i32> = -40..=40;
+
+/// Powers of two alone: which of them do all sums hand on unchanged?
+pub fn range(signature: &Signature) -> Probe {
+    let products = (0..signature.k).step_by(signature.k.div_ceil(ALONE));
+    let alone = |k, exponent| place::question(signature, &[(Summand::Product(k), Dyadic::power(exponent))]);
+    Probe {
+        name: "sums/range",
+        question: "which powers of two do all sums hand on unchanged?",
+        source: "after MMA-Sim paper, sections III.D and III.E",
+        dot_adds: products.flat_map(|k| EXPONENTS.filter_map(move |exponent| alone(k, exponent))).collect(),
+    }
+}
+
 /// One question about a sum; `None` if the formats do not hold the values drawn.
-fn question(signature: &Signature, sum: &Sum, rng: &mut (impl Rng + ?Sized)) -> Option<DotAdd> {
-    let unit = precision::unit(signature);
+fn question(
+    signature: &Signature,
+    sum: &Sum,
+    within: &RangeInclusive<i32>,
+    rng: &mut (impl Rng + ?Sized),
+) -> Option<DotAdd> {
+    let unit = precision::unit(signature).min(within.end().saturating_sub(HEADROOM));
     let top = unit - if below(2, rng) == 0 { 0 } else { below(8, rng) as i32 };
+    let depth = i64::from(top) - i64::from(*within.start());
     let children = some(sum.len(), [1, 2, 2, 2, 2, 3, 3, 4][below(8, rng) as usize], rng);
     let mut values: Vec<(Summand, Dyadic)> = Vec::new();
     for (index, &child) in children.iter().enumerate() {
         let leaves = &sum[child];
         let summand = leaves[below(leaves.len() as u64, rng) as usize];
-        let distance = if index == 0 { 0 } else { distance(rng) };
+        let mut distance = if index == 0 { 0 } else { distance(rng) };
+        if i64::from(distance) > depth && below(4, rng) != 0 {
+            distance = below(depth.max(0) as u64 + 1, rng) as i32;
+        }
         values.push((summand, number(top - distance, rng)));
     }
     // Another value cancels the first, most often outside the sum.
@@ -112,7 +153,7 @@ mod tests {
         let signature = Signature { k: 8, a: fp16, b: fp16, c: fp32, d: fp32, scale: None };
         let sum: Sum = (2..8).map(|k| vec![Summand::Product(k)]).collect();
         let mut rng = Xoshiro256PlusPlus::seed_from_u64(3);
-        let probe = probe(&signature, &[sum], 300, &mut rng);
+        let probe = probe(&signature, &[sum], 300, &(i32::MIN..=i32::MAX), &mut rng);
         assert!(probe.dot_adds.len() > 200, "{} of 300 can be asked", probe.dot_adds.len());
         let mut asked = [0; 8];
         for question in &probe.dot_adds {
@@ -122,5 +163,26 @@ mod tests {
             set.into_iter().for_each(|k| asked[k] += 1);
         }
         assert!(asked[2..].iter().all(|&count| count > 20), "{asked:?}");
+    }
+
+    #[test]
+    fn most_values_lie_within_what_is_asked_for() {
+        let fp32 = format::FP32;
+        let signature = Signature { k: 8, a: fp32, b: fp32, c: fp32, d: fp32, scale: None };
+        let sum: Sum = (0..8).map(|k| vec![Summand::Product(k)]).collect();
+        let mut rng = Xoshiro256PlusPlus::seed_from_u64(4);
+        let probe = probe(&signature, &[sum], 300, &(-14..=15), &mut rng);
+        let exponent = |bits: u64| match fp32.decode(bits) {
+            Decoded::Finite { significand, exponent, .. } if significand > 0 => Some(exponent),
+            _ => None,
+        };
+        let mut counts = [0; 2];
+        for question in &probe.dot_adds {
+            let exponents =
+                question.a.iter().zip(&question.b).filter_map(|(&a, &b)| Some(exponent(a)? + exponent(b)?));
+            exponents.for_each(|exponent| counts[usize::from((-14..=15).contains(&exponent))] += 1);
+        }
+        let [outside, within] = counts;
+        assert!(outside > 0 && within > 8 * outside, "{within} within, {outside} outside");
     }
 }

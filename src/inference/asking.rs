@@ -1,7 +1,9 @@
 //! What is asked: everything that is put to a device to find rules from.
 
 use mmaprobe_probes::random::{self, Distribution};
-use mmaprobe_probes::{DotAdd, Probe, Signature, infinities, nans, precision, rounding, subnormals, zeros};
+use mmaprobe_probes::{
+    DotAdd, Probe, Signature, infinities, nans, precision, rounding, subnormals, sums, zeros,
+};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::SeedableRng;
 
@@ -164,10 +166,12 @@ pub fn each_sum(evidence: &mut Evidence, outline: &Outline, seed: u64) -> Result
     let signature = *evidence.signature();
     let trees = outline.closer.iter().chain(&outline.nested).chain([&outline.order.skeleton]);
     let tree = trees.into_iter().next().expect("there is one tree");
-    let sums = nodewise::sums(&structure::start(&signature, tree, Structure::Plain));
-    let each = ABOUT_SUMS / sums.len().max(1);
+    let all = nodewise::sums(&structure::start(&signature, tree, Structure::Plain));
+    let each = ABOUT_SUMS / all.len().max(1);
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed ^ SUMS);
-    evidence.ask(vec![mmaprobe_probes::sums::probe(&signature, &sums, each, &mut rng)])
+    evidence.ask(vec![sums::range(&signature)])?;
+    let within = nodewise::unchanged(evidence);
+    evidence.ask(vec![sums::probe(&signature, &all, each, &within, &mut rng)])
 }
 
 /// Sets the seeds of questions about sums apart from others.

@@ -7,6 +7,8 @@
 //! only that one is unknown. Each is first held against the rules that are known already: machines repeat
 //! themselves.
 
+use std::ops::RangeInclusive;
+
 use mmaprobe_model::tree::{Model, Node, RuleId};
 use mmaprobe_model::{Decoded, Format};
 use mmaprobe_probes::sums::Sum;
@@ -24,6 +26,9 @@ const SUMMANDS: [usize; 4] = [1, 2, 3, usize::MAX];
 /// Of the answers about a sum, the part that a rule may leave unexplained, one of so many: what passes a
 /// sum below, whose rule is not known yet, may not come out unchanged.
 const TOLERATED: usize = 3;
+
+/// Of those, the part that is not searched for: what one sum makes of its summands may be too small for another.
+const TRIFLE: usize = 400;
 
 /// The sums of a model's tree in which values meet, to ask about each.
 pub fn sums(model: &Model) -> Vec<Sum> {
@@ -55,7 +60,7 @@ pub const BUDGET: u64 = 30_000_000;
 /// threads.
 pub fn fit(evidence: &Evidence, start: &Model) -> Fitted {
     let (model, order) = individual(start);
-    let depths = Depths::new(&model, &order);
+    let depths = Depths::new(&model, &order, unchanged(evidence));
     let depth_of: Vec<usize> =
         evidence.answers.par_iter().map(|answered| depths.of(evidence.signature(), answered)).collect();
     let answers = |class: Class, depth: usize, summands: usize| -> Vec<&Answered> {
@@ -68,12 +73,16 @@ pub fn fit(evidence: &Evidence, start: &Model) -> Fitted {
     let mut search = Search::narrow(evidence, BUDGET);
     let mut beam = vec![Fitted { model, contradicted: usize::MAX }];
     for class in Class::ALL {
-        let plain = answers(Class::Plain, usize::MAX, usize::MAX);
-        if class == Class::Zero && beam[0].contradicted * NEARLY <= plain.len() {
-            let shared = merged(&plain, &beam[0].model);
-            let found = with_shared_rules(evidence, shared);
-            if found.contradicted == 0 {
-                return found;
+        if class == Class::Zero {
+            // What is too large or too small for some sum shows with rules that are shared.
+            let plain = answers(Class::Plain, order.len(), usize::MAX);
+            beam = search.scored(beam, &plain);
+            if beam[0].contradicted * NEARLY <= plain.len() {
+                let shared = merged(&plain, &beam[0].model);
+                let found = with_shared_rules(evidence, shared);
+                if found.contradicted == 0 {
+                    return found;
+                }
             }
         }
         beam = search.scored(beam, &answers(class, usize::MAX, usize::MAX));
@@ -95,14 +104,17 @@ pub fn fit(evidence: &Evidence, start: &Model) -> Fitted {
             search.scope = Scope::One { rule, and_from: if depth == 0 { own_rules } else { usize::MAX } };
             for summands in SUMMANDS {
                 let answers = answers(class, depth, summands);
-                beam = search.settle(beam, &answers, class, PLATEAU);
-                if beam[0].contradicted == 0 {
-                    continue;
+                beam = search.scored(beam, &answers);
+                let mut better = beam[0].clone();
+                if better.contradicted > 0 {
+                    // Powers of two do not show everything about the sums above.
+                    better = fit::improve_on(evidence, better, &answers, class);
                 }
-                // Powers of two do not show everything about the sums above.
-                let better = fit::improve_on(evidence, beam[0].clone(), &answers, class);
                 if better.contradicted < beam[0].contradicted {
                     beam.insert(0, better);
+                }
+                // A few depend on more than they seem to.
+                if beam[0].contradicted == 0 || beam[0].contradicted * TRIFLE > answers.len() {
                     beam = search.settle(beam, &answers, class, PLATEAU);
                 }
             }
@@ -128,11 +140,24 @@ pub fn fit(evidence: &Evidence, start: &Model) -> Fitted {
 /// All answers, for a model that explains nearly all plain ones: sums that add alike mostly do
 /// everything alike, and one turn for all is found where one for each would explain nothing yet.
 fn with_shared_rules(evidence: &Evidence, model: Model) -> Fitted {
-    let start = Fitted { model, contradicted: usize::MAX };
-    let improved = Stage::all().fold(start, |fitted, stage| fit::improve(evidence, fitted, stage));
-    let mut found = scored(evidence, improved.model.clone());
+    let all: Vec<&Answered> = evidence.answers.iter().collect();
+    let mut found = Fitted { model, contradicted: usize::MAX };
+    loop {
+        let improved =
+            Stage::all().fold(found.clone(), |fitted, stage| fit::improve(evidence, fitted, stage));
+        let before = std::mem::replace(&mut found, scored(evidence, improved.model)).contradicted;
+        if found.contradicted == 0 || found.contradicted >= before {
+            break;
+        }
+        // What only looked different may now be alike.
+        let shared = merged(&all, &found.model);
+        if shared.tree.rules.len() == found.model.tree.rules.len() {
+            break;
+        }
+        found = scored(evidence, shared);
+    }
     if found.contradicted > 0 {
-        found = Search::within(evidence, SHARED).run(vec![improved.model]).swap_remove(0);
+        found = Search::within(evidence, SHARED).run(vec![found.model]).swap_remove(0);
     }
     fit::settle_nans(evidence, found)
 }
@@ -219,55 +244,68 @@ fn scored(evidence: &Evidence, model: Model) -> Fitted {
 /// What tells how deep in a tree the sums are that an answer depends on.
 struct Depths<'m> {
     model: &'m Model,
+    /// The exponents of powers of two that come through unchanged.
+    unchanged: RangeInclusive<i32>,
     /// For each rule, the place of its sum in the order.
     places: Vec<usize>,
 }
 
-/// What comes out of a node.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Flow {
-    Zero,
-    /// A value that no sum changes which it passes alone: a power of two.
-    Power,
-    Other,
+/// What comes out of a node, about: were its sums exact.
+#[derive(Clone, Copy)]
+struct Flow {
+    value: f64,
+    /// Whether that is a power of two, which no sum changes that it passes alone.
+    is_power: bool,
+}
+
+impl Flow {
+    const ZERO: Flow = Flow { value: 0.0, is_power: false };
+
+    fn exponent(self) -> i32 {
+        self.value.abs().log2().floor() as i32
+    }
 }
 
 impl Depths<'_> {
-    fn new<'m>(model: &'m Model, order: &[RuleId]) -> Depths<'m> {
+    fn new<'m>(model: &'m Model, order: &[RuleId], unchanged: RangeInclusive<i32>) -> Depths<'m> {
         let mut places = vec![0; order.len()];
         for (place, &rule) in order.iter().enumerate() {
             places[rule] = place;
         }
-        Depths { model, places }
+        Depths { model, unchanged, places }
     }
 
     /// The last place in the order whose sum an answer depends on: where values meet, or one passes that
-    /// is no power of two. Zero answers depend on all sums: each may decide their sign.
+    /// is no power of two. Zero answers depend on all sums: each may decide their sign; so does what is too
+    /// large or too small for some sum, whichever it is.
     fn of(&self, signature: &Signature, answered: &Answered) -> usize {
         if matches!(signature.d.decode(answered.answer), Decoded::Finite { significand: 0, .. }) {
             return usize::MAX;
         }
         let DotAdd { a, b, c, .. } = &answered.question;
-        let mut flows: Vec<Flow> = Vec::with_capacity(self.model.tree.nodes.len());
+        let nodes = &self.model.tree.nodes;
+        let mut flows: Vec<Flow> = Vec::with_capacity(nodes.len());
         let mut deepest = 0;
-        for node in &self.model.tree.nodes {
+        for (id, node) in nodes.iter().enumerate() {
             let flow = match node {
-                Node::Product(k) => match (flow(&signature.a, a[*k]), flow(&signature.b, b[*k])) {
-                    (Flow::Zero, _) | (_, Flow::Zero) => Flow::Zero,
-                    (Flow::Power, Flow::Power) => Flow::Power,
-                    _ => Flow::Other,
-                },
+                Node::Product(k) => product(flow(&signature.a, a[*k]), flow(&signature.b, b[*k])),
                 Node::Accumulator => flow(&signature.c, *c),
-                Node::Zero => Flow::Zero,
+                Node::Zero => Flow::ZERO,
                 Node::Scaled { child, .. } => flows[*child],
                 Node::Sum { children, rule } => {
-                    let mut values = children.iter().map(|&child| flows[child]).filter(|f| *f != Flow::Zero);
-                    match (values.next(), values.next()) {
-                        (None, _) => Flow::Zero,
-                        (Some(Flow::Power), None) => Flow::Power,
+                    let values =
+                        || children.iter().map(|&child| flows[child]).filter(|flow| flow.value != 0.0);
+                    let sum = Flow { value: values().map(|flow| flow.value).sum(), is_power: false };
+                    let too_far = |flow: Flow| !self.unchanged.contains(&flow.exponent());
+                    if id + 1 < nodes.len() && (values().any(too_far) || too_far(sum) && sum.value != 0.0) {
+                        return usize::MAX;
+                    }
+                    match (values().next(), values().count()) {
+                        (None, _) => Flow::ZERO,
+                        (Some(alone), 1) if alone.is_power => alone,
                         _ => {
                             deepest = deepest.max(self.places[*rule]);
-                            Flow::Other
+                            sum
                         }
                     }
                 }
@@ -278,10 +316,43 @@ impl Depths<'_> {
     }
 }
 
+/// The exponents of the powers of two that every sum hands on unchanged: of products alone, those around 2^0
+/// up to the first that come out as something else, as where a sum between is rounded to a format with less
+/// range.
+pub fn unchanged(evidence: &Evidence) -> RangeInclusive<i32> {
+    let signature = evidence.signature();
+    let (mut lowest, mut highest) = (i32::MIN, i32::MAX);
+    for Answered { question: DotAdd { a, b, .. }, answer, .. } in
+        evidence.answers.iter().filter(|answered| answered.summands == 1)
+    {
+        let products = a.iter().zip(b).map(|(&a, &b)| product(flow(&signature.a, a), flow(&signature.b, b)));
+        for alone in products.filter(|product| product.is_power) {
+            if flow(&signature.d, *answer).value == alone.value {
+                continue;
+            }
+            let exponent = alone.exponent();
+            if exponent < 0 {
+                lowest = lowest.max(exponent + 1);
+            } else {
+                highest = highest.min(exponent - 1);
+            }
+        }
+    }
+    lowest..=highest
+}
+
+fn product(a: Flow, b: Flow) -> Flow {
+    Flow { value: a.value * b.value, is_power: a.is_power && b.is_power }
+}
+
 fn flow(format: &Format, bits: u64) -> Flow {
     match format.decode(bits) {
-        Decoded::Finite { significand: 0, .. } => Flow::Zero,
-        Decoded::Finite { significand, .. } if significand.is_power_of_two() => Flow::Power,
-        _ => Flow::Other,
+        Decoded::Finite { negative, significand, exponent } => {
+            let magnitude = significand as f64 * f64::powi(2.0, exponent - format.fraction_bits as i32);
+            let value = if negative { -magnitude } else { magnitude };
+            Flow { value, is_power: significand.is_power_of_two() }
+        }
+        // Far from anything else.
+        Decoded::Infinite { .. } | Decoded::Nan { .. } => Flow { value: f64::INFINITY, is_power: false },
     }
 }
