@@ -101,6 +101,9 @@ pub fn improve_within(
 /// Answers that a model is improved on before all.
 const GLIMPSED: usize = 4000;
 
+/// A model explains nearly everything that no more than one answer of so many contradicts.
+pub const NEARLY: usize = 30;
+
 /// The best turn explains at least one of so many answers, or none leads out of here.
 const PROGRESS: usize = 50;
 
@@ -261,13 +264,17 @@ enum Turn {
     Twice,
     /// One knob of some of the sums that share a rule.
     Apart,
+    /// A sum that is exact but for what is neither near nor far.
+    Far,
 }
 
 impl Turn {
     /// Those that lead on with answers of a class.
     fn of(class: Class) -> &'static [Turn] {
         match class {
-            Class::Plain => &[Turn::Once, Turn::Jointly, Turn::Positions, Turn::Twice, Turn::Apart],
+            Class::Plain => {
+                &[Turn::Once, Turn::Jointly, Turn::Positions, Turn::Twice, Turn::Apart, Turn::Far]
+            }
             _ => &[Turn::Once, Turn::Jointly],
         }
     }
@@ -278,7 +285,7 @@ impl Turn {
         match self {
             Turn::Once => 2,
             Turn::Jointly => 10,
-            Turn::Positions | Turn::Twice | Turn::Apart => PROGRESS,
+            Turn::Positions | Turn::Twice | Turn::Apart | Turn::Far => PROGRESS,
         }
     }
 
@@ -298,6 +305,7 @@ impl Turn {
             }
             Turn::Jointly => {
                 let mut turned = knobs::turn_everywhere(model, signature, class);
+                turned.extend(knobs::turn_ends(model, class));
                 if class == Class::Plain {
                     turned.extend(knobs::turn_alignments(model, false, Scope::All));
                     turned.extend(knobs::turn_products(model, signature, class));
@@ -306,6 +314,9 @@ impl Turn {
             }
             Turn::Positions => groups.push((model.clone(), knobs::turn_positions(model))),
             Turn::Twice => groups.extend(knobs::turn_twice(model, signature)),
+            // Where more is wrong, that is not why.
+            Turn::Far if best.contradicted * NEARLY > answers.len() => {}
+            Turn::Far => groups.push((model.clone(), knobs::turn_exact_but_far(model))),
             Turn::Apart => {
                 for split in knobs::split(model) {
                     let turned = knobs::turn_all(&split, signature, class, evidence);

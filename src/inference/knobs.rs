@@ -3,6 +3,7 @@
 //! A *knob* is one statement about a model ("final rounding of R0"); its *choices* are the values it
 //! can have. The search turns knobs; a sheet's evidence says which choices the answers contradict.
 
+mod ends;
 mod everywhere;
 mod joint;
 mod nans;
@@ -18,8 +19,11 @@ use mmaprobe_model::tree::{InputInfinities, InputSubnormals, Model, NanRule, Nod
 use mmaprobe_probes::Signature;
 
 use super::evidence::{Class, Evidence};
+pub use ends::turn_ends;
 pub use everywhere::turn_everywhere;
-pub use joint::{split, turn_alignments, turn_each_alignment, turn_far, turn_kind, turn_positions};
+pub use joint::{
+    split, turn_alignments, turn_each_alignment, turn_exact_but_far, turn_far, turn_kind, turn_positions,
+};
 pub use nans::nan_rules;
 use nans::nan_words;
 pub use products::turn_products;

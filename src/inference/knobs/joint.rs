@@ -220,6 +220,32 @@ pub fn turn_far(model: &Model, scope: Scope) -> Vec<Turned> {
     turned
 }
 
+/// Models in which a sum that was exact is aligned to any number of bits, but for summands far below, of which
+/// it is kept that they are not zero.
+pub fn turn_exact_but_far(model: &Model) -> Vec<Turned> {
+    let mut turned = Vec::new();
+    for (rule, own) in rules(model, Scope::All) {
+        if own.added != Added::Exact {
+            continue;
+        }
+        for fraction_bits in 0..=MOST_FRACTION_BITS {
+            for rounding in INSTEAD_OF_EXACT {
+                for distance in 0..=fraction_bits as i32 {
+                    let far = Some(Far { distance, rounding: Rounding::ToOdd });
+                    let alignment = vec![Alignment { fraction_bits, rounding, far }];
+                    let mut other = model.clone();
+                    other.tree.rules[rule].added =
+                        Added::Fused(Fused { alignment, ..Fused::uniform(fraction_bits, rounding) });
+                    let knob = Knob { what: "alignment as a whole".to_string(), rule: Some(rule) };
+                    let choice = format!("F = {fraction_bits}, {rounding}, RO more than {distance} below");
+                    turned.push(Turned { knob, choice, model: other });
+                }
+            }
+        }
+    }
+    turned
+}
+
 fn rules(model: &Model, scope: Scope) -> impl Iterator<Item = (RuleId, &Rule)> {
     model.tree.rules.iter().enumerate().filter(move |(rule, _)| scope.has(*rule))
 }

@@ -1,0 +1,73 @@
+//! What two rules make of zeros and of small results, turned at once: what one hands on, the other may hide.
+
+use mmaprobe_model::tree::{Model, Normalised, RuleId, ZeroSigns};
+
+use super::words::{all_subnormals, subnormal_words};
+use super::{Knob, Turned};
+use crate::inference::evidence::Class;
+
+/// Rules of which all pairs are turned; where there are more, most are alike.
+const RULES: usize = 5;
+
+/// Models in which two rules give other signs to zeros, or do otherwise with subnormal results. None where there
+/// is only one rule.
+pub fn turn_ends(model: &Model, class: Class) -> Vec<Turned> {
+    let mut turned = Vec::new();
+    if class < Class::Zero || model.tree.rules.len() > RULES {
+        return turned;
+    }
+    for other in 1..model.tree.rules.len() {
+        for one in 0..other {
+            turn_signs(model, class, [one, other], &mut turned);
+            if class >= Class::Subnormal {
+                turn_subnormals(model, [one, other], &mut turned);
+            }
+        }
+    }
+    turned
+}
+
+fn turn_signs(model: &Model, class: Class, pair: [RuleId; 2], turned: &mut Vec<Turned>) {
+    for signs in all_signs() {
+        for others in all_signs() {
+            let both = [signs, others];
+            let keeps = |index: usize| {
+                both[index].underflow_keeps_sign == model.tree.rules[pair[index]].zero.underflow_keeps_sign
+            };
+            if class < Class::Subnormal && !(keeps(0) && keeps(1)) {
+                continue;
+            }
+            let mut changed = model.clone();
+            for (rule, zero) in pair.into_iter().zip(both) {
+                changed.tree.rules[rule].zero = zero;
+            }
+            let knob = Knob { what: format!("signs of zero of R{} and R{}", pair[0], pair[1]), rule: None };
+            turned.push(Turned { knob, choice: format!("{signs:?} and {others:?}"), model: changed });
+        }
+    }
+}
+
+fn turn_subnormals(model: &Model, pair: [RuleId; 2], turned: &mut Vec<Turned>) {
+    for subnormals in all_subnormals() {
+        for others in all_subnormals() {
+            let mut changed = model.clone();
+            for (rule, subnormals) in pair.into_iter().zip([subnormals, others]) {
+                if let Normalised::To(round) = &mut changed.tree.rules[rule].normalised {
+                    round.subnormals = subnormals;
+                }
+            }
+            let knob =
+                Knob { what: format!("subnormal results of R{} and R{}", pair[0], pair[1]), rule: None };
+            let choice = format!("{} and {}", subnormal_words(subnormals), subnormal_words(others));
+            turned.push(Turned { knob, choice, model: changed });
+        }
+    }
+}
+
+fn all_signs() -> impl Iterator<Item = ZeroSigns> {
+    (0..8).map(|bits| ZeroSigns {
+        negative_zeros_stay: bits & 4 == 0,
+        cancellation_is_negative: bits & 2 != 0,
+        underflow_keeps_sign: bits & 1 == 0,
+    })
+}
