@@ -35,11 +35,15 @@ impl Starts<'_, '_> {
         flat.chain(self.closer())
     }
 
-    /// Structures of the orders that a closer look has shown.
+    /// Structures of the orders that a closer look has shown, or that hardly differ from those found.
     fn closer(&self) -> impl Iterator<Item = (Structure, Model)> {
-        self.outline.closer.iter().flat_map(move |tree| {
+        let Outline { order, nested, closer, .. } = self.outline;
+        let hoisted = nested.iter().chain(closer).chain([&order.skeleton]).filter_map(Skeleton::hoisted);
+        let trees: Vec<Skeleton> = closer.iter().cloned().chain(hoisted).collect();
+        trees.into_iter().flat_map(move |tree| {
             let all = if tree.has_inner() { &Structure::NESTED[..] } else { &[Structure::Plain] };
-            all.iter().copied().map(move |s| (s, structure::start(self.evidence.signature(), tree, s)))
+            let start = |&s: &Structure| (s, structure::start(self.evidence.signature(), &tree, s));
+            all.iter().map(start).collect::<Vec<_>>()
         })
     }
 

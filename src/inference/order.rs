@@ -37,6 +37,19 @@ impl Skeleton {
         }
     }
 
+    /// With the groups of the sum that c is added to added to c themselves, if there are some: masks hardly tell
+    /// the one from the other where little of a sum is kept.
+    pub fn hoisted(&self) -> Option<Skeleton> {
+        let Skeleton::Sum(children) = self else { return None };
+        let [Skeleton::Leaf(Summand::C), Skeleton::Sum(groups) | Skeleton::Inner(groups)] = &children[..]
+        else {
+            return None;
+        };
+        let leaf = |skeleton: &Skeleton| matches!(skeleton, Skeleton::Leaf(_));
+        let c = Skeleton::Leaf(Summand::C);
+        (!groups.iter().any(leaf)).then(|| Skeleton::Sum([vec![c], groups.clone()].concat()))
+    }
+
     /// Whether it has sums that masks do not show.
     pub fn has_inner(&self) -> bool {
         match self {
