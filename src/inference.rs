@@ -7,6 +7,7 @@
 
 pub mod asking;
 pub mod directed;
+pub mod disputed;
 pub mod evidence;
 pub mod fit;
 pub mod grouping;
@@ -18,6 +19,7 @@ pub mod nesting;
 pub mod nodewise;
 pub mod order;
 pub mod overflowing;
+pub mod pool;
 pub mod search;
 pub mod separate;
 pub mod simplicity;
@@ -39,7 +41,7 @@ use crate::device::{Device, DeviceError, Identity, Instruction, Provenance};
 use crate::validation::{self, Mismatch, Nans, Outcome, Plan, ValidationError};
 use evidence::Evidence;
 use fit::Fitted;
-use looking::Starts;
+use looking::{Looked, Starts};
 use separate::{Inseparable, Separation};
 use statements::Statement;
 use trust::Distrust;
@@ -194,6 +196,8 @@ pub fn characterize_with(
             }
             asking::closer(evidence, &mut outline, options.seed)?;
             asking::each_sum(evidence, &outline, options.seed)?;
+            looked = looking::at_closer(&Starts { evidence, outline: &outline }, looked);
+            looked = disputes(evidence, looked, options.seed.wrapping_add(attempt), progress)?;
             looking::closely(&Starts { evidence, outline: &outline }, looked, progress)
         };
         if found.contradicted > 0 {
@@ -261,6 +265,29 @@ pub fn characterize_with(
         None => unreachable!("every attempt leaves a model"),
     };
     Ok(finished(finding, evidence))
+}
+
+/// Times that what is disputed is asked about.
+const DISPUTES: u64 = 4;
+
+/// Asks about what models disagree that explain nearly everything, and looks at them anew, while none explains
+/// all of it.
+fn disputes(
+    evidence: &mut Evidence,
+    mut looked: Vec<Looked>,
+    seed: u64,
+    progress: &dyn Progress,
+) -> Result<Vec<Looked>, DeviceError> {
+    progress.step("asking what is disputed", None);
+    for round in 0..DISPUTES {
+        let models: Vec<&Fitted> = looked.iter().map(|looked| &looked.fitted).collect();
+        let seed = seed.wrapping_add(1000 * round);
+        if looked[0].fitted.contradicted == 0 || !disputed::ask(evidence, &models, seed)? {
+            break;
+        }
+        looked = looking::anew(evidence, looked);
+    }
+    Ok(looked)
 }
 
 /// Asks an instruction in another mode everything that was asked by default. `Some` if all answers

@@ -20,6 +20,7 @@ pub mod rounding;
 pub mod sparse;
 pub mod subnormals;
 pub mod sums;
+pub mod vary;
 pub mod zeros;
 
 pub use place::Dyadic;

@@ -131,9 +131,8 @@ const TWO: u64 = nodewise::BUDGET;
 /// Models that the wide search starts from.
 const SEARCHED: usize = 8;
 
-/// A close look where a quick one was not enough: orders found since; rules found sum by sum; then other
-/// starts, and a wide search from the best of all. The best model.
-pub fn closely(starts: &Starts, mut looked: Vec<Looked>, progress: &dyn Progress) -> Fitted {
+/// A look at the orders found since, where a quick look was not enough. The best first.
+pub fn at_closer(starts: &Starts, mut looked: Vec<Looked>) -> Vec<Looked> {
     let evidence = starts.evidence;
     for (_, model) in starts.closer() {
         if looked.iter().any(|looked| looked.start == model) {
@@ -141,7 +140,7 @@ pub fn closely(starts: &Starts, mut looked: Vec<Looked>, progress: &dyn Progress
         }
         looked.push(Looked::at(evidence, model));
         if looked.last().is_some_and(Looked::is_explained) {
-            return looked.swap_remove(looked.len() - 1).fitted;
+            break;
         }
     }
     // Since the quick look, more has been asked.
@@ -149,6 +148,43 @@ pub fn closely(starts: &Starts, mut looked: Vec<Looked>, progress: &dyn Progress
         fitted.contradicted = fit::contradicted(&fitted.model, evidence.answers.iter(), usize::MAX);
     }
     looked.sort_by_key(|looked| looked.fitted.contradicted);
+    looked
+}
+
+/// Models that are looked at anew.
+const ANEW: usize = 8;
+
+/// A new look at the best since more was asked: from where they are, and where they started. The best first.
+pub fn anew(evidence: &Evidence, mut looked: Vec<Looked>) -> Vec<Looked> {
+    for Looked { start, fitted } in looked.iter_mut().take(ANEW) {
+        let improved = fit::improve(evidence, fitted.clone(), Stage::LAST);
+        *fitted = fit::settle_nans(evidence, improved);
+        if fitted.contradicted == 0 {
+            break;
+        }
+        let again = improve_by_stage(evidence, start.clone());
+        if again.contradicted < fitted.contradicted {
+            *fitted = again;
+        }
+        if fitted.contradicted == 0 {
+            break;
+        }
+    }
+    // Those that were not looked at anew.
+    for Looked { fitted, .. } in &mut looked {
+        fitted.contradicted = fit::contradicted(&fitted.model, evidence.answers.iter(), usize::MAX);
+    }
+    looked.sort_by_key(|looked| looked.fitted.contradicted);
+    looked
+}
+
+/// A close look where nothing else was enough: rules found sum by sum; then other starts, and a wide search
+/// from the best of all. The best model.
+pub fn closely(starts: &Starts, mut looked: Vec<Looked>, progress: &dyn Progress) -> Fitted {
+    let evidence = starts.evidence;
+    if looked[0].is_explained() {
+        return looked.swap_remove(0).fitted;
+    }
     progress.step("search for rules, two at a time", None);
     let simple: Vec<Model> = looked.iter().take(1).map(|looked| looked.fitted.model.clone()).collect();
     let masked = starts.structures().take(1).map(|(_, start)| start);

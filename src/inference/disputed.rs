@@ -1,0 +1,83 @@
+//! What is asked where models explain nearly everything.
+//!
+//! One answer in a thousand that nothing explains shows little: turning a knob that is wrong makes hardly any
+//! answer right, and many knobs were set by chance, for want of answers that they show in. So more is asked:
+//! what is like the questions whose answers contradict the best model, and what the models that were
+//! looked at, and the neighbours of the best one, disagree about.
+
+use mmaprobe_model::Model;
+use mmaprobe_model::scalar::Scalar;
+use mmaprobe_probes::{DotAdd, Probe, Signature, vary};
+use rand_xoshiro::Xoshiro256PlusPlus;
+use rand_xoshiro::rand_core::SeedableRng;
+use rayon::prelude::*;
+
+use super::evidence::{Answered, Evidence};
+use super::fit::{self, Fitted};
+use super::pool::{self, Pool};
+use super::separate;
+use crate::device::DeviceError;
+
+/// Contradictions that are varied.
+const VARIED: usize = 16;
+/// Variations of each.
+const VARIATIONS: usize = 40;
+/// Neighbours of the best model that are told from it.
+const NEIGHBOURS: usize = 400;
+/// Questions for each of them.
+const EACH_NEIGHBOUR: usize = 2;
+/// Questions for each of the other models.
+const EACH_OTHER: usize = 30;
+
+/// Asks about what these models, the best first, do not explain or disagree about. Whether anything was asked:
+/// not if even the best is far from the answers.
+///
+/// # Errors
+/// If the device fails.
+pub fn ask(evidence: &mut Evidence, models: &[&Fitted], seed: u64) -> Result<bool, DeviceError> {
+    let is_near = |fitted: &&&Fitted| fitted.contradicted * fit::NEARLY <= evidence.answers.len();
+    let near: Vec<&Model> = models.iter().take_while(is_near).map(|fitted| &fitted.model).collect();
+    let Some((&best, others)) = near.split_first() else { return Ok(false) };
+    let signature = *evidence.signature();
+    let mut dot_adds = like_contradictions(evidence, best, seed);
+    let questions = pool::questions(&signature, &pool::ends(best), seed);
+    let pool = Pool::new(best, &questions);
+    let neighbours = standing_neighbours(evidence, best);
+    let told: Vec<Vec<DotAdd>> =
+        neighbours.par_iter().map(|other| pool.differing(other, EACH_NEIGHBOUR)).collect();
+    dot_adds.extend(told.into_iter().filter(|told| !told.is_empty()).take(NEIGHBOURS).flatten());
+    let told: Vec<Vec<DotAdd>> = others.par_iter().map(|other| pool.differing(other, EACH_OTHER)).collect();
+    dot_adds.extend(told.into_iter().flatten());
+    evidence.ask(vec![Probe {
+        name: "disputed",
+        question: "what is the answer where models that explain nearly everything fail or disagree?",
+        source: "design, inference step 5",
+        dot_adds,
+    }])?;
+    Ok(true)
+}
+
+/// Variations of the questions whose answers contradict a model, those with the fewest summands first.
+fn like_contradictions(evidence: &Evidence, model: &Model, seed: u64) -> Vec<DotAdd> {
+    let signature: &Signature = evidence.signature();
+    let mut executor = Scalar::new(model).expect("a fitted model can be executed");
+    let mut wrong: Vec<&Answered> =
+        evidence.answers.iter().filter(|answered| !fit::explains(&mut executor, answered)).collect();
+    // A stable sort: what was asked first stays first among equals.
+    wrong.sort_by_key(|answered| (answered.class, answered.summands));
+    let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
+    fit::thinned(&wrong, VARIED)
+        .into_iter()
+        .flat_map(|answered| std::iter::repeat_n(&answered.question, VARIATIONS))
+        .map(|question| vary::varied(signature, question, &mut rng))
+        .collect()
+}
+
+/// The neighbours of a model that contradict no answer which it explains.
+fn standing_neighbours(evidence: &Evidence, model: &Model) -> Vec<Model> {
+    let mut executor = Scalar::new(model).expect("a fitted model can be executed");
+    let explained: Vec<&Answered> =
+        evidence.answers.iter().filter(|answered| fit::explains(&mut executor, answered)).collect();
+    let neighbours = separate::neighbours(evidence, model);
+    separate::standing(neighbours, model, &explained).into_iter().map(|turned| turned.model).collect()
+}

@@ -1,0 +1,107 @@
+//! Random questions, and what a model makes of them: to find some on which others differ.
+
+use mmaprobe_model::Model;
+use mmaprobe_model::format::{Format, RoundTo};
+use mmaprobe_model::scalar::{Inputs, Nodes, Scalar};
+use mmaprobe_model::tree::{Added, Normalised, Product};
+use mmaprobe_probes::random::{self, Distribution};
+use mmaprobe_probes::{DotAdd, Signature, sparse};
+use rand_xoshiro::Xoshiro256PlusPlus;
+use rand_xoshiro::rand_core::SeedableRng;
+use rayon::prelude::*;
+
+use super::held::Neighbour;
+use super::{evidence, fit};
+
+/// Questions with few summands.
+const SPARSE: usize = 6000;
+/// Questions from the random distributions.
+const DENSE: usize = 3000;
+/// Questions with few summands near what ends inside.
+const NEAR: usize = 3000;
+
+/// Exponents at which something ends inside a model, but not in d: the ranges of formats between, and what
+/// products are cut off at.
+pub fn ends(model: &Model) -> Vec<i32> {
+    let mut ends = Vec::new();
+    let mut of_format = |round: &RoundTo| {
+        let of = |format: &Format| [format.min_exponent(), format.max_exponent()];
+        if of(&round.format) != of(&model.d) {
+            ends.extend(of(&round.format));
+        }
+    };
+    for rule in &model.tree.rules {
+        if let Normalised::To(round) = &rule.normalised {
+            of_format(round);
+        }
+    }
+    match &model.product {
+        Product::Rounded(round) => of_format(round),
+        Product::OverflowsAt { exponent } | Product::FlushedBelow { exponent, .. } => ends.push(*exponent),
+        Product::Exact => {}
+    }
+    let floors = model.tree.rules.iter().filter_map(|rule| match &rule.added {
+        Added::Fused(fused) => fused.floor,
+        Added::Exact => None,
+    });
+    ends.extend(floors);
+    ends.sort_unstable();
+    ends.dedup();
+    ends
+}
+
+/// Questions to try: with few summands, some of them near these exponents, and from every distribution.
+pub fn questions(signature: &Signature, ends: &[i32], seed: u64) -> Vec<(DotAdd, Inputs)> {
+    let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
+    let sparse: Vec<DotAdd> = (0..SPARSE).map(|_| sparse::dot_add(signature, &mut rng)).collect();
+    let dense = (0..DENSE).map(|index| {
+        random::dot_add(Distribution::ALL[index % Distribution::ALL.len()], signature, &mut rng)
+    });
+    let mut pool: Vec<DotAdd> = sparse.into_iter().chain(dense).collect();
+    if !ends.is_empty() {
+        // In turn: only the first are looked at from the inside.
+        let near = (0..NEAR).map(|_| sparse::near(signature, ends, &mut rng));
+        let others = pool.split_off(NEAR);
+        pool = near.zip(pool).flat_map(|(near, other)| [near, other]).chain(others).collect();
+    }
+    pool.into_par_iter()
+        .map(|question| {
+            let inputs = evidence::inputs(signature, &question);
+            (question, inputs)
+        })
+        .collect()
+}
+
+/// Questions, and the values that a model has for each.
+pub struct Pool<'a> {
+    model: &'a Model,
+    questions: &'a [(DotAdd, Inputs)],
+    /// The values of every node, if they fit.
+    pub nodes: Vec<Option<Nodes>>,
+    /// d.
+    results: Vec<u64>,
+}
+
+impl<'a> Pool<'a> {
+    /// What the model makes of questions.
+    pub fn new(model: &'a Model, questions: &'a [(DotAdd, Inputs)]) -> Pool<'a> {
+        let executor = Scalar::new(model).expect("a fitted model can be executed");
+        let values = |executor: &mut Scalar, (_, inputs): &(DotAdd, Inputs)| {
+            let nodes = executor.nodes(inputs);
+            let d = nodes.as_ref().map_or_else(|| executor.execute(inputs), Nodes::d);
+            (nodes, d)
+        };
+        let (nodes, results) = questions.par_iter().map_with(executor, values).unzip();
+        Pool { model, questions, nodes, results }
+    }
+
+    /// The first questions, so many at most, to which another model's answers differ.
+    pub fn differing(&self, other: &Model, most: usize) -> Vec<DotAdd> {
+        let Some(mut neighbour) = Neighbour::new(self.model, other) else { return Vec::new() };
+        let values = self.nodes.iter().zip(&self.results);
+        let differing = self.questions.iter().zip(values).filter(|((_, inputs), (nodes, d))| {
+            fit::differ(other, neighbour.execute(inputs, nodes.as_ref()), **d)
+        });
+        differing.map(|((question, _), _)| question.clone()).take(most).collect()
+    }
+}
