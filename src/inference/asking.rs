@@ -177,8 +177,11 @@ pub fn each_sum(evidence: &mut Evidence, outline: &Outline, seed: u64) -> Result
 /// Sets the seeds of questions about sums apart from others.
 const SUMS: u64 = 0x73_756d_7300;
 
-/// Asks everything once more, and once more in reverse and so at other places: what no model explains
-/// may be no function.
+/// Sizes of small batches, in problems, and in how many of each some of what was asked is asked once more.
+const SMALL: [(usize, usize); 3] = [(1, 32), (2, 4), (3, 4)];
+
+/// Asks everything once more, once more in reverse and so at other places, and some of it in batches of other
+/// sizes: what no model explains may be no function.
 ///
 /// # Errors
 /// If the device fails.
@@ -194,6 +197,9 @@ pub fn again(evidence: &mut Evidence) -> Result<Option<Distrust>, DeviceError> {
     if let Some((_, question, answers)) = changed(evidence, &again) {
         return Ok(Some(Distrust::NotDeterministic { question, answers, between: "two times of asking" }));
     }
+    if let Some(distrust) = in_small_batches(evidence)? {
+        return Ok(Some(distrust));
+    }
     let backward: Vec<DotAdd> = questions.iter().rev().cloned().collect();
     let mut reversed = evidence.run(&backward)?;
     reversed.reverse();
@@ -201,6 +207,34 @@ pub fn again(evidence: &mut Evidence) -> Result<Option<Distrust>, DeviceError> {
         let place = |index: usize| format!("place {index} of a batch of {}", questions.len());
         Distrust::NotUniform { question, answers, places: (place(index), place(questions.len() - 1 - index)) }
     }))
+}
+
+/// Asks some of what was asked in small batches: questions with as many summands as any, which show more of the
+/// arithmetic than most.
+fn in_small_batches(evidence: &mut Evidence) -> Result<Option<Distrust>, DeviceError> {
+    let each = evidence.instruction().m.min(evidence.instruction().n);
+    let number: usize = SMALL.iter().map(|(size, batches)| size * batches * each).sum();
+    let mut most: Vec<&Answered> = evidence.all().collect();
+    // A stable sort: what was asked first, at random, stays first among equals.
+    most.sort_by_key(|answered| std::cmp::Reverse(answered.summands));
+    let known: Vec<(DotAdd, u64)> =
+        most.iter().take(number).map(|a| (a.question.clone(), a.answer)).collect();
+    let mut known = &known[..];
+    for (size, batches) in SMALL {
+        for _ in 0..batches {
+            let (some, rest) = known.split_at(known.len().min(size * each));
+            known = rest;
+            let asked: Vec<DotAdd> = some.iter().map(|(question, _)| question.clone()).collect();
+            let answers = evidence.run(&asked)?;
+            let differing = some.iter().zip(answers).find(|((_, answer), other)| answer != other);
+            if let Some(((question, answer), other)) = differing {
+                let (question, answers) = (question.clone(), (*answer, other));
+                let between = "batches of different sizes";
+                return Ok(Some(Distrust::NotDeterministic { question, answers, between }));
+            }
+        }
+    }
+    Ok(None)
 }
 
 /// Adds a counterexample and inputs around it to the evidence: single bits flipped, signs changed,
