@@ -6,6 +6,7 @@
 //! through [`Device::run`] alone.
 
 pub mod asking;
+pub mod depth;
 pub mod directed;
 pub mod disputed;
 pub mod evidence;
@@ -270,21 +271,21 @@ pub fn characterize_with(
 /// Times that what is disputed is asked about.
 const DISPUTES: u64 = 4;
 
-/// Asks about what models disagree that explain nearly everything, and looks at them anew, while none explains
-/// all of it.
+/// Asks where models that explain nearly everything fail or disagree, and then looks at them anew, as long as
+/// none explains everything.
 fn disputes(
     evidence: &mut Evidence,
     mut looked: Vec<Looked>,
     seed: u64,
     progress: &dyn Progress,
 ) -> Result<Vec<Looked>, DeviceError> {
-    progress.step("asking what is disputed", None);
     for round in 0..DISPUTES {
         let models: Vec<&Fitted> = looked.iter().map(|looked| &looked.fitted).collect();
         let seed = seed.wrapping_add(1000 * round);
         if looked[0].fitted.contradicted == 0 || !disputed::ask(evidence, &models, seed)? {
             break;
         }
+        progress.step("search for rules, after asking what is disputed", None);
         looked = looking::anew(evidence, looked);
     }
     Ok(looked)

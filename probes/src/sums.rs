@@ -20,8 +20,8 @@ const HEADROOM: i32 = 3;
 /// A sum: for each of its summands, the products and c that are in it.
 pub type Sum = Vec<Vec<Summand>>;
 
-/// Random questions about each of these sums, so many each. Where other sums have less range, what they hand on
-/// unchanged of powers of two, by their exponents, is what most values are `within`.
+/// Random questions about each of these sums, so many each. Most values lie `within` these exponents: those of
+/// the powers of two that all sums hand on unchanged.
 pub fn probe(
     signature: &Signature,
     sums: &[Sum],

@@ -7,12 +7,18 @@ use crate::place;
 use crate::question::{DotAdd, Signature};
 use crate::sparse::below;
 
-/// A question with one to three things changed: a bit, an exponent or a sign of an operand, a significand made
-/// simple, a summand left out, or two exchanged.
+/// A question with one to three things changed: a bit or the exponent of an operand or of a scale, a significand
+/// made simple, a product left out, or two exchanged.
 pub fn varied(signature: &Signature, question: &DotAdd, rng: &mut (impl Rng + ?Sized)) -> DotAdd {
     let zeros = place::zeros(signature);
     let mut varied = question.clone();
     for _ in 0..1 + below(3, rng) {
+        if let Some(scale) = signature.scale.filter(|_| below(10, rng) == 0) {
+            let scales = if below(2, rng) == 0 { &mut varied.sa } else { &mut varied.sb };
+            let block = below(scales.len() as u64, rng) as usize;
+            scales[block] = changed(&scale.format, scales[block], rng);
+            continue;
+        }
         let live: Vec<usize> =
             (0..signature.k).filter(|&k| (varied.a[k], varied.b[k]) != (zeros.a[k], zeros.b[k])).collect();
         let k = match live.len() {
@@ -25,11 +31,6 @@ pub fn varied(signature: &Signature, question: &DotAdd, rng: &mut (impl Rng + ?S
                 let other = below(signature.k as u64, rng) as usize;
                 varied.a.swap(k, other);
                 varied.b.swap(k, other);
-            }
-            2 if signature.scale.is_some() => {
-                let scale = signature.scale.map_or(signature.c, |scale| scale.format);
-                let block = below(varied.sa.len() as u64, rng) as usize;
-                varied.sa[block] = changed(&scale, varied.sa[block], rng);
             }
             2..=4 => varied.c = changed(&signature.c, varied.c, rng),
             5..=7 => varied.a[k] = changed(&signature.a, varied.a[k], rng),

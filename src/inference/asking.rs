@@ -11,7 +11,7 @@ use super::evidence::{Answered, Evidence};
 use super::order::{Order, Skeleton};
 use super::structure::{self, Structure};
 use super::trust::Distrust;
-use super::{Progress, grouping, handing, nesting, nodewise, order, overflowing};
+use super::{Progress, depth, grouping, handing, nesting, nodewise, order, overflowing};
 use crate::device::DeviceError;
 
 /// What the answers show before any rule is looked for.
@@ -170,14 +170,14 @@ pub fn each_sum(evidence: &mut Evidence, outline: &Outline, seed: u64) -> Result
     let each = ABOUT_SUMS / all.len().max(1);
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed ^ SUMS);
     evidence.ask(vec![sums::range(&signature)])?;
-    let within = nodewise::unchanged(evidence);
+    let within = depth::unchanged(evidence);
     evidence.ask(vec![sums::probe(&signature, &all, each, &within, &mut rng)])
 }
 
 /// Sets the seeds of questions about sums apart from others.
 const SUMS: u64 = 0x73_756d_7300;
 
-/// Sizes of small batches, in problems, and in how many of each some of what was asked is asked once more.
+/// Sizes of small batches, in problems, and how many of each are asked.
 const SMALL: [(usize, usize); 3] = [(1, 32), (2, 4), (3, 4)];
 
 /// Asks everything once more, once more in reverse and so at other places, and some of it in batches of other
@@ -197,16 +197,15 @@ pub fn again(evidence: &mut Evidence) -> Result<Option<Distrust>, DeviceError> {
     if let Some((_, question, answers)) = changed(evidence, &again) {
         return Ok(Some(Distrust::NotDeterministic { question, answers, between: "two times of asking" }));
     }
-    if let Some(distrust) = in_small_batches(evidence)? {
-        return Ok(Some(distrust));
-    }
     let backward: Vec<DotAdd> = questions.iter().rev().cloned().collect();
     let mut reversed = evidence.run(&backward)?;
     reversed.reverse();
-    Ok(changed(evidence, &reversed).map(|(index, question, answers)| {
+    if let Some((index, question, answers)) = changed(evidence, &reversed) {
         let place = |index: usize| format!("place {index} of a batch of {}", questions.len());
-        Distrust::NotUniform { question, answers, places: (place(index), place(questions.len() - 1 - index)) }
-    }))
+        let places = (place(index), place(questions.len() - 1 - index));
+        return Ok(Some(Distrust::NotUniform { question, answers, places }));
+    }
+    in_small_batches(evidence)
 }
 
 /// Asks some of what was asked in small batches: questions with as many summands as any, which show more of the
@@ -225,11 +224,16 @@ fn in_small_batches(evidence: &mut Evidence) -> Result<Option<Distrust>, DeviceE
             let (some, rest) = known.split_at(known.len().min(size * each));
             known = rest;
             let asked: Vec<DotAdd> = some.iter().map(|(question, _)| question.clone()).collect();
-            let answers = evidence.run(&asked)?;
-            let differing = some.iter().zip(answers).find(|((_, answer), other)| answer != other);
+            let again = evidence.run(&asked)?;
+            let differing =
+                some.iter().zip(again.iter().copied()).find(|((_, answer), other)| answer != other);
             if let Some(((question, answer), other)) = differing {
                 let (question, answers) = (question.clone(), (*answer, other));
-                let between = "batches of different sizes";
+                // What comes again is no noise.
+                let between = match evidence.run(&asked)? == again {
+                    true => "batches of different sizes",
+                    false => "two times of asking",
+                };
                 return Ok(Some(Distrust::NotDeterministic { question, answers, between }));
             }
         }

@@ -17,7 +17,7 @@ use rand_core::Rng;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::SeedableRng;
 
-use super::held::Neighbour;
+use super::held::{self, Neighbour};
 use super::{evidence, fit};
 
 /// Inputs that differ inside and are varied.
@@ -133,8 +133,7 @@ impl<'m> Pair<'m> {
     /// Whether d differs.
     fn differs(&mut self, signature: &Signature, question: &DotAdd) -> bool {
         let inputs = evidence::inputs(signature, question);
-        let nodes = self.one.nodes(&inputs);
-        let x = nodes.as_ref().map_or_else(|| self.one.execute(&inputs), Nodes::d);
+        let (nodes, x) = held::evaluated(&mut self.one, &inputs);
         fit::differ(self.general.1.model(), x, self.other.execute(&inputs, nodes.as_ref()))
     }
 

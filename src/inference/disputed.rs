@@ -29,33 +29,48 @@ const EACH_NEIGHBOUR: usize = 2;
 /// Questions for each of the other models.
 const EACH_OTHER: usize = 30;
 
+/// A model explains nearly everything that no more than one answer of so many contradicts.
+const NEARLY: usize = 30;
+
+/// The name of the probe that these questions make.
+const DISPUTED: &str = "disputed";
+
 /// Asks about what these models, the best first, do not explain or disagree about. Whether anything was asked:
 /// not if even the best is far from the answers.
 ///
 /// # Errors
 /// If the device fails.
 pub fn ask(evidence: &mut Evidence, models: &[&Fitted], seed: u64) -> Result<bool, DeviceError> {
-    let is_near = |fitted: &&&Fitted| fitted.contradicted * fit::NEARLY <= evidence.answers.len();
-    let near: Vec<&Model> = models.iter().take_while(is_near).map(|fitted| &fitted.model).collect();
+    // What was asked because it is disputed says nothing about how much is.
+    let others = || evidence.answers.iter().filter(|a| evidence.probes[a.probe].name != DISPUTED);
+    let tolerated = others().count() / NEARLY;
+    let is_near = |model: &&Model| fit::contradicted(model, others(), tolerated + 1) <= tolerated;
+    let near: Vec<&Model> = models.iter().map(|fitted| &fitted.model).take_while(is_near).collect();
     let Some((&best, others)) = near.split_first() else { return Ok(false) };
     let signature = *evidence.signature();
+    let seed = seed ^ SEED;
     let mut dot_adds = like_contradictions(evidence, best, seed);
-    let questions = pool::questions(&signature, &pool::ends(best), seed);
+    let questions = pool::questions(&signature, &pool::ends(best), seed.wrapping_add(1));
     let pool = Pool::new(best, &questions);
     let neighbours = standing_neighbours(evidence, best);
+    let neighbours = fit::thinned(&neighbours.iter().collect::<Vec<_>>(), NEIGHBOURS);
     let told: Vec<Vec<DotAdd>> =
         neighbours.par_iter().map(|other| pool.differing(other, EACH_NEIGHBOUR)).collect();
-    dot_adds.extend(told.into_iter().filter(|told| !told.is_empty()).take(NEIGHBOURS).flatten());
+    dot_adds.extend(told.into_iter().flatten());
     let told: Vec<Vec<DotAdd>> = others.par_iter().map(|other| pool.differing(other, EACH_OTHER)).collect();
     dot_adds.extend(told.into_iter().flatten());
+    let before = evidence.answers.len();
     evidence.ask(vec![Probe {
-        name: "disputed",
+        name: DISPUTED,
         question: "what is the answer where models that explain nearly everything fail or disagree?",
         source: "design, inference step 5",
         dot_adds,
     }])?;
-    Ok(true)
+    Ok(evidence.answers.len() > before)
 }
+
+/// Sets the seeds of disputed questions apart from others.
+const SEED: u64 = 0x6469_7370_7574_6564;
 
 /// Variations of the questions whose answers contradict a model, those with the fewest summands first.
 fn like_contradictions(evidence: &Evidence, model: &Model, seed: u64) -> Vec<DotAdd> {

@@ -101,8 +101,8 @@ pub fn improve_within(
 /// Answers that a model is improved on before all.
 const GLIMPSED: usize = 4000;
 
-/// A model explains nearly everything that no more than one answer of so many contradicts.
-pub const NEARLY: usize = 30;
+/// A model explains most that no more than one answer of so many contradicts.
+const MOSTLY: usize = 10;
 
 /// The best turn explains at least one of so many answers, or none leads out of here.
 const PROGRESS: usize = 50;
@@ -264,7 +264,7 @@ enum Turn {
     Twice,
     /// One knob of some of the sums that share a rule.
     Apart,
-    /// A sum that is exact but for what is neither near nor far.
+    /// An exact sum is aligned instead, and of summands far below only kept that they are not zero.
     Far,
 }
 
@@ -315,7 +315,7 @@ impl Turn {
             Turn::Positions => groups.push((model.clone(), knobs::turn_positions(model))),
             Turn::Twice => groups.extend(knobs::turn_twice(model, signature)),
             // Where more is wrong, that is not why.
-            Turn::Far if best.contradicted * NEARLY > answers.len() => {}
+            Turn::Far if best.contradicted > answers.len() / MOSTLY => {}
             Turn::Far => groups.push((model.clone(), knobs::turn_exact_but_far(model))),
             Turn::Apart => {
                 for split in knobs::split(model) {

@@ -35,6 +35,13 @@ impl<'m> Neighbour<'m> {
     }
 }
 
+/// The values of every node, if they fit, and d.
+pub fn evaluated(executor: &mut Scalar, inputs: &Inputs) -> (Option<Nodes>, u64) {
+    let nodes = executor.nodes(inputs);
+    let d = nodes.as_ref().map_or_else(|| executor.execute(inputs), Nodes::d);
+    (nodes, d)
+}
+
 /// A model, and what it makes of some answers' questions: what its neighbours are held against.
 pub struct Held<'a, 'm> {
     model: &'m Model,

@@ -39,7 +39,12 @@ impl Starts<'_, '_> {
     fn closer(&self) -> impl Iterator<Item = (Structure, Model)> {
         let Outline { order, nested, closer, .. } = self.outline;
         let hoisted = nested.iter().chain(closer).chain([&order.skeleton]).filter_map(Skeleton::hoisted);
-        let trees: Vec<Skeleton> = closer.iter().cloned().chain(hoisted).collect();
+        let mut trees = closer.clone();
+        for tree in hoisted {
+            if !trees.contains(&tree) && !nested.contains(&tree) {
+                trees.push(tree);
+            }
+        }
         trees.into_iter().flat_map(move |tree| {
             let all = if tree.has_inner() { &Structure::NESTED[..] } else { &[Structure::Plain] };
             let start = |&s: &Structure| (s, structure::start(self.evidence.signature(), &tree, s));
@@ -71,7 +76,7 @@ pub struct Looked {
 
 impl Looked {
     fn at(evidence: &Evidence, start: Model) -> Looked {
-        Looked { fitted: improve_by_stage(evidence, start.clone()), start }
+        Looked { fitted: improve_by_stage(evidence, start.clone(), HOPELESS), start }
     }
 
     /// Whether no answer contradicts it.
@@ -143,10 +148,15 @@ pub fn at_closer(starts: &Starts, mut looked: Vec<Looked>) -> Vec<Looked> {
             break;
         }
     }
-    // Since the quick look, more has been asked.
+    recounted(evidence, looked)
+}
+
+/// The same, with what contradicts each of all that has been asked since; the best first.
+fn recounted(evidence: &Evidence, mut looked: Vec<Looked>) -> Vec<Looked> {
     for Looked { fitted, .. } in &mut looked {
         fitted.contradicted = fit::contradicted(&fitted.model, evidence.answers.iter(), usize::MAX);
     }
+    // A stable sort: simpler structures first among equals.
     looked.sort_by_key(|looked| looked.fitted.contradicted);
     looked
 }
@@ -155,27 +165,26 @@ pub fn at_closer(starts: &Starts, mut looked: Vec<Looked>) -> Vec<Looked> {
 const ANEW: usize = 8;
 
 /// A new look at the best since more was asked: from where they are, and where they started. The best first.
-pub fn anew(evidence: &Evidence, mut looked: Vec<Looked>) -> Vec<Looked> {
+pub fn anew(evidence: &Evidence, looked: Vec<Looked>) -> Vec<Looked> {
+    let mut looked = recounted(evidence, looked);
     for Looked { start, fitted } in looked.iter_mut().take(ANEW) {
         let improved = fit::improve(evidence, fitted.clone(), Stage::LAST);
-        *fitted = fit::settle_nans(evidence, improved);
-        if fitted.contradicted == 0 {
-            break;
-        }
-        let again = improve_by_stage(evidence, start.clone());
-        if again.contradicted < fitted.contradicted {
-            *fitted = again;
+        for better in
+            [fit::settle_nans(evidence, improved), improve_by_stage(evidence, start.clone(), DISPUTED)]
+        {
+            let better = Fitted {
+                contradicted: fit::contradicted(&better.model, evidence.answers.iter(), usize::MAX),
+                ..better
+            };
+            if better.contradicted < fitted.contradicted {
+                *fitted = better;
+            }
         }
         if fitted.contradicted == 0 {
             break;
         }
     }
-    // Those that were not looked at anew.
-    for Looked { fitted, .. } in &mut looked {
-        fitted.contradicted = fit::contradicted(&fitted.model, evidence.answers.iter(), usize::MAX);
-    }
-    looked.sort_by_key(|looked| looked.fitted.contradicted);
-    looked
+    recounted(evidence, looked)
 }
 
 /// A close look where nothing else was enough: rules found sum by sum; then other starts, and a wide search
@@ -248,16 +257,16 @@ fn further(starts: &Starts) -> Vec<Fitted> {
         .collect();
     glimpsed.sort_by_key(|fitted| fitted.contradicted);
     glimpsed.truncate(SEARCHED);
-    glimpsed.into_iter().map(|fitted| improve_by_stage(evidence, fitted.model)).collect()
+    glimpsed.into_iter().map(|fitted| improve_by_stage(evidence, fitted.model, HOPELESS)).collect()
 }
 
-/// Settles one stage of answers after the other; gives up where plain answers remain unexplained, as with a
-/// wrong order of summation.
-fn improve_by_stage(evidence: &Evidence, start: Model) -> Fitted {
+/// Settles one stage of answers after the other; gives up where one of so many plain answers remains unexplained,
+/// as with a wrong order of summation.
+fn improve_by_stage(evidence: &Evidence, start: Model, hopeless: usize) -> Fitted {
     let mut fitted = Fitted { model: start, contradicted: usize::MAX };
     for stage in Stage::all() {
         let tolerated = |answers: usize| match stage.class {
-            Class::Plain => TOLERATED + answers / HOPELESS,
+            Class::Plain => TOLERATED + answers / hopeless,
             _ => answers,
         };
         match fit::improve_within(evidence, fitted, stage, tolerated) {
@@ -272,6 +281,8 @@ fn improve_by_stage(evidence: &Evidence, start: Model) -> Fitted {
     fit::settle_nans(evidence, fitted)
 }
 
-/// Of plain answers, the part that may be unexplained, one of so many; and so many more, where there are few.
+/// Of plain answers, the part that may be unexplained, one of so many; where many were asked because models fail
+/// there; and so many more, where there are few.
 const HOPELESS: usize = 30;
+const DISPUTED: usize = 10;
 const TOLERATED: usize = 20;

@@ -7,14 +7,12 @@
 //! only that one is unknown. Each is first held against the rules that are known already: machines repeat
 //! themselves.
 
-use std::ops::RangeInclusive;
-
 use mmaprobe_model::tree::{Model, Node, RuleId};
-use mmaprobe_model::{Decoded, Format};
+use mmaprobe_probes::Summand;
 use mmaprobe_probes::sums::Sum;
-use mmaprobe_probes::{DotAdd, Signature, Summand};
 use rayon::prelude::*;
 
+use super::depth::{self, Depths};
 use super::evidence::{Answered, Class, Evidence, Stage};
 use super::fit::{self, Fitted};
 use super::knobs::Scope;
@@ -27,7 +25,8 @@ const SUMMANDS: [usize; 4] = [1, 2, 3, usize::MAX];
 /// sum below, whose rule is not known yet, may not come out unchanged.
 const TOLERATED: usize = 3;
 
-/// Of those, the part that is not searched for: what one sum makes of its summands may be too small for another.
+/// Of the answers about a sum, the part, one of so many, that is no reason for a search: what comes out of one sum
+/// may be too small for another.
 const TRIFLE: usize = 400;
 
 /// The sums of a model's tree in which values meet, to ask about each.
@@ -60,7 +59,7 @@ pub const BUDGET: u64 = 30_000_000;
 /// threads.
 pub fn fit(evidence: &Evidence, start: &Model) -> Fitted {
     let (model, order) = individual(start);
-    let depths = Depths::new(&model, &order, unchanged(evidence));
+    let depths = Depths::new(&model, &order, depth::unchanged(evidence));
     let depth_of: Vec<usize> =
         evidence.answers.par_iter().map(|answered| depths.of(evidence.signature(), answered)).collect();
     let answers = |class: Class, depth: usize, summands: usize| -> Vec<&Answered> {
@@ -77,7 +76,7 @@ pub fn fit(evidence: &Evidence, start: &Model) -> Fitted {
             // What is too large or too small for some sum shows with rules that are shared.
             let plain = answers(Class::Plain, order.len(), usize::MAX);
             beam = search.scored(beam, &plain);
-            if beam[0].contradicted * NEARLY <= plain.len() {
+            if beam[0].contradicted * MOSTLY <= plain.len() {
                 let shared = merged(&plain, &beam[0].model);
                 let found = with_shared_rules(evidence, shared);
                 if found.contradicted == 0 {
@@ -106,7 +105,7 @@ pub fn fit(evidence: &Evidence, start: &Model) -> Fitted {
                 let answers = answers(class, depth, summands);
                 beam = search.scored(beam, &answers);
                 let mut better = beam[0].clone();
-                if better.contradicted > 0 {
+                if better.contradicted > 0 && !search.is_spent() {
                     // Powers of two do not show everything about the sums above.
                     better = fit::improve_on(evidence, better, &answers, class);
                 }
@@ -141,20 +140,21 @@ pub fn fit(evidence: &Evidence, start: &Model) -> Fitted {
 /// everything alike, and one turn for all is found where one for each would explain nothing yet.
 fn with_shared_rules(evidence: &Evidence, model: Model) -> Fitted {
     let all: Vec<&Answered> = evidence.answers.iter().collect();
-    let mut found = Fitted { model, contradicted: usize::MAX };
+    let mut found = Fitted { model: model.clone(), contradicted: usize::MAX };
+    let mut next = model;
     loop {
-        let improved =
-            Stage::all().fold(found.clone(), |fitted, stage| fit::improve(evidence, fitted, stage));
-        let before = std::mem::replace(&mut found, scored(evidence, improved.model)).contradicted;
-        if found.contradicted == 0 || found.contradicted >= before {
+        let start = Fitted { model: next, contradicted: usize::MAX };
+        let improved = Stage::all().fold(start, |fitted, stage| fit::improve(evidence, fitted, stage));
+        let improved = scored(evidence, improved.model);
+        if improved.contradicted >= found.contradicted {
             break;
         }
+        found = improved;
         // What only looked different may now be alike.
-        let shared = merged(&all, &found.model);
-        if shared.tree.rules.len() == found.model.tree.rules.len() {
+        next = merged(&all, &found.model);
+        if found.contradicted == 0 || next.tree.rules.len() == found.model.tree.rules.len() {
             break;
         }
-        found = scored(evidence, shared);
     }
     if found.contradicted > 0 {
         found = Search::within(evidence, SHARED).run(vec![found.model]).swap_remove(0);
@@ -209,7 +209,7 @@ fn with_known_rules(beam: Vec<Fitted>, known: &[RuleId], next: RuleId) -> Vec<Fi
 }
 
 /// Where no more than one of so many plain answers is unexplained, the rules found are mostly right.
-const NEARLY: usize = 50;
+const MOSTLY: usize = 50;
 
 /// The model with as few rules as explain as many of these answers: a sum's own rule becomes that of another
 /// sum where no answer asks for its own.
@@ -239,120 +239,4 @@ fn merged(answers: &[&Answered], model: &Model) -> Model {
 fn scored(evidence: &Evidence, model: Model) -> Fitted {
     let contradicted = fit::contradicted(&model, evidence.answers.iter(), usize::MAX);
     Fitted { model, contradicted }
-}
-
-/// What tells how deep in a tree the sums are that an answer depends on.
-struct Depths<'m> {
-    model: &'m Model,
-    /// The exponents of powers of two that come through unchanged.
-    unchanged: RangeInclusive<i32>,
-    /// For each rule, the place of its sum in the order.
-    places: Vec<usize>,
-}
-
-/// What comes out of a node, about: were its sums exact.
-#[derive(Clone, Copy)]
-struct Flow {
-    value: f64,
-    /// Whether that is a power of two, which no sum changes that it passes alone.
-    is_power: bool,
-}
-
-impl Flow {
-    const ZERO: Flow = Flow { value: 0.0, is_power: false };
-
-    fn exponent(self) -> i32 {
-        self.value.abs().log2().floor() as i32
-    }
-}
-
-impl Depths<'_> {
-    fn new<'m>(model: &'m Model, order: &[RuleId], unchanged: RangeInclusive<i32>) -> Depths<'m> {
-        let mut places = vec![0; order.len()];
-        for (place, &rule) in order.iter().enumerate() {
-            places[rule] = place;
-        }
-        Depths { model, unchanged, places }
-    }
-
-    /// The last place in the order whose sum an answer depends on: where values meet, or one passes that
-    /// is no power of two. Zero answers depend on all sums: each may decide their sign; so does what is too
-    /// large or too small for some sum, whichever it is.
-    fn of(&self, signature: &Signature, answered: &Answered) -> usize {
-        if matches!(signature.d.decode(answered.answer), Decoded::Finite { significand: 0, .. }) {
-            return usize::MAX;
-        }
-        let DotAdd { a, b, c, .. } = &answered.question;
-        let nodes = &self.model.tree.nodes;
-        let mut flows: Vec<Flow> = Vec::with_capacity(nodes.len());
-        let mut deepest = 0;
-        for (id, node) in nodes.iter().enumerate() {
-            let flow = match node {
-                Node::Product(k) => product(flow(&signature.a, a[*k]), flow(&signature.b, b[*k])),
-                Node::Accumulator => flow(&signature.c, *c),
-                Node::Zero => Flow::ZERO,
-                Node::Scaled { child, .. } => flows[*child],
-                Node::Sum { children, rule } => {
-                    let values =
-                        || children.iter().map(|&child| flows[child]).filter(|flow| flow.value != 0.0);
-                    let sum = Flow { value: values().map(|flow| flow.value).sum(), is_power: false };
-                    let too_far = |flow: Flow| !self.unchanged.contains(&flow.exponent());
-                    if id + 1 < nodes.len() && (values().any(too_far) || too_far(sum) && sum.value != 0.0) {
-                        return usize::MAX;
-                    }
-                    match (values().next(), values().count()) {
-                        (None, _) => Flow::ZERO,
-                        (Some(alone), 1) if alone.is_power => alone,
-                        _ => {
-                            deepest = deepest.max(self.places[*rule]);
-                            sum
-                        }
-                    }
-                }
-            };
-            flows.push(flow);
-        }
-        deepest
-    }
-}
-
-/// The exponents of the powers of two that every sum hands on unchanged: of products alone, those around 2^0
-/// up to the first that come out as something else, as where a sum between is rounded to a format with less
-/// range.
-pub fn unchanged(evidence: &Evidence) -> RangeInclusive<i32> {
-    let signature = evidence.signature();
-    let (mut lowest, mut highest) = (i32::MIN, i32::MAX);
-    for Answered { question: DotAdd { a, b, .. }, answer, .. } in
-        evidence.answers.iter().filter(|answered| answered.summands == 1)
-    {
-        let products = a.iter().zip(b).map(|(&a, &b)| product(flow(&signature.a, a), flow(&signature.b, b)));
-        for alone in products.filter(|product| product.is_power) {
-            if flow(&signature.d, *answer).value == alone.value {
-                continue;
-            }
-            let exponent = alone.exponent();
-            if exponent < 0 {
-                lowest = lowest.max(exponent + 1);
-            } else {
-                highest = highest.min(exponent - 1);
-            }
-        }
-    }
-    lowest..=highest
-}
-
-fn product(a: Flow, b: Flow) -> Flow {
-    Flow { value: a.value * b.value, is_power: a.is_power && b.is_power }
-}
-
-fn flow(format: &Format, bits: u64) -> Flow {
-    match format.decode(bits) {
-        Decoded::Finite { negative, significand, exponent } => {
-            let magnitude = significand as f64 * f64::powi(2.0, exponent - format.fraction_bits as i32);
-            let value = if negative { -magnitude } else { magnitude };
-            Flow { value, is_power: significand.is_power_of_two() }
-        }
-        // Far from anything else.
-        Decoded::Infinite { .. } | Decoded::Nan { .. } => Flow { value: f64::INFINITY, is_power: false },
-    }
 }

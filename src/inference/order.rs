@@ -37,8 +37,8 @@ impl Skeleton {
         }
     }
 
-    /// With the groups of the sum that c is added to added to c themselves, if there are some: masks hardly tell
-    /// the one from the other where little of a sum is kept.
+    /// With c and the groups of the sum beside it as summands of one sum, if there are such: masks hardly tell the
+    /// one from the other where little of a sum is kept.
     pub fn hoisted(&self) -> Option<Skeleton> {
         let Skeleton::Sum(children) = self else { return None };
         let [Skeleton::Leaf(Summand::C), Skeleton::Sum(groups) | Skeleton::Inner(groups)] = &children[..]

@@ -10,7 +10,7 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::SeedableRng;
 use rayon::prelude::*;
 
-use super::held::Neighbour;
+use super::held::{self, Neighbour};
 use super::{evidence, fit};
 
 /// Questions with few summands.
@@ -86,11 +86,8 @@ impl<'a> Pool<'a> {
     /// What the model makes of questions.
     pub fn new(model: &'a Model, questions: &'a [(DotAdd, Inputs)]) -> Pool<'a> {
         let executor = Scalar::new(model).expect("a fitted model can be executed");
-        let values = |executor: &mut Scalar, (_, inputs): &(DotAdd, Inputs)| {
-            let nodes = executor.nodes(inputs);
-            let d = nodes.as_ref().map_or_else(|| executor.execute(inputs), Nodes::d);
-            (nodes, d)
-        };
+        let values =
+            |executor: &mut Scalar, (_, inputs): &(DotAdd, Inputs)| held::evaluated(executor, inputs);
         let (nodes, results) = questions.par_iter().map_with(executor, values).unzip();
         Pool { model, questions, nodes, results }
     }

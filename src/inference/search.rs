@@ -340,7 +340,8 @@ impl<'e, 'd> Search<'e, 'd> {
         counted
     }
 
-    fn is_spent(&self) -> bool {
+    /// Whether the search is given up.
+    pub fn is_spent(&self) -> bool {
         self.spent() > self.budget
     }
 }

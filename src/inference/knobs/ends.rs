@@ -48,6 +48,10 @@ fn turn_signs(model: &Model, class: Class, pair: [RuleId; 2], turned: &mut Vec<T
 }
 
 fn turn_subnormals(model: &Model, pair: [RuleId; 2], turned: &mut Vec<Turned>) {
+    let is_rounded = |rule: RuleId| matches!(model.tree.rules[rule].normalised, Normalised::To(_));
+    if !pair.into_iter().all(is_rounded) {
+        return;
+    }
     for subnormals in all_subnormals() {
         for others in all_subnormals() {
             let mut changed = model.clone();

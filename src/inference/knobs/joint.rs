@@ -220,10 +220,16 @@ pub fn turn_far(model: &Model, scope: Scope) -> Vec<Turned> {
     turned
 }
 
+/// Rules that are few.
+const FEW: usize = 3;
+
 /// Models in which a sum that was exact is aligned to any number of bits, but for summands far below, of which
-/// it is kept that they are not zero.
+/// it is kept that they are not zero. None where there are many rules.
 pub fn turn_exact_but_far(model: &Model) -> Vec<Turned> {
     let mut turned = Vec::new();
+    if model.tree.rules.len() > FEW {
+        return turned;
+    }
     for (rule, own) in rules(model, Scope::All) {
         if own.added != Added::Exact {
             continue;
