@@ -150,3 +150,48 @@ pub fn unchanged(evidence: &Evidence) -> RangeInclusive<i32> {
     let highest = other.iter().filter(|&&exponent| exponent > middle).min().map_or(i32::MAX, |e| e - 1);
     lowest..=highest
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::inference::order::Skeleton;
+    use crate::inference::structure::{self, Structure};
+    use mmaprobe_model::format::FP32;
+    use mmaprobe_probes::{Dyadic, Summand};
+
+    #[test]
+    fn an_answer_reaches_as_deep_as_values_meet() {
+        let signature = Signature { k: 3, a: FP32, b: FP32, c: FP32, d: FP32, scale: None };
+        let leaf = |k| Skeleton::Leaf(Summand::Product(k));
+        let pair = Skeleton::Sum(vec![leaf(0), leaf(1)]);
+        let tree = Skeleton::Sum(vec![Skeleton::Leaf(Summand::C), pair, leaf(2)]);
+        let mut model = structure::start(&signature, &tree, Structure::Plain);
+        let mut sums = 0;
+        for node in &mut model.tree.nodes {
+            if let Node::Sum { rule, .. } = node {
+                *rule = sums;
+                sums += 1;
+            }
+        }
+        model.tree.rules = vec![model.tree.rules[0].clone(); sums];
+        // The root is the last sum.
+        let order: Vec<RuleId> = (0..sums).rev().collect();
+        let depths = Depths::new(&model, &order, -14..=15);
+        let (p0, p1, p2) = (Summand::Product(0), Summand::Product(1), Summand::Product(2));
+        let depth = |values: &[(Summand, Dyadic)], answer: u64| {
+            let question = place::question(&signature, values).expect("fp32 holds these");
+            depths.of(&signature, &Answered::new(&signature, 0, question, answer))
+        };
+        let one = u64::from(1.0f32.to_bits());
+        let power = Dyadic::power;
+        assert_eq!(depth(&[(Summand::C, power(3)), (p2, Dyadic::new(5, 0))], one), 0);
+        assert_eq!(depth(&[(Summand::C, power(90)), (p0, power(3))], one), 0, "a power of two passes");
+        assert_eq!(depth(&[(p0, Dyadic::new(3, 0)), (p2, power(0))], one), 1, "what is no power does not");
+        assert_eq!(depth(&[(p0, power(0)), (p1, power(-9))], one), 1);
+        assert_eq!(depth(&[(p2, power(20))], one), 0, "the root's range is d's");
+        assert_eq!(depth(&[(p0, power(20)), (p2, power(20))], one), usize::MAX, "too large for the pair");
+        let canceled = [(p0, power(-10)), (p1, Dyadic { negative: true, ..Dyadic::new(255, -18) })];
+        assert_eq!(depth(&canceled, one), usize::MAX, "what the pair hands on is too small");
+        assert_eq!(depth(&[(p2, power(0))], 0), usize::MAX, "any sum may decide the sign of zero");
+    }
+}
