@@ -11,6 +11,7 @@ pub mod directed;
 pub mod disputed;
 pub mod evidence;
 pub mod fit;
+pub mod grid;
 pub mod grouping;
 pub mod handing;
 pub mod held;

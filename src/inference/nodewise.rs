@@ -15,6 +15,7 @@ use rayon::prelude::*;
 use super::depth::{self, Depths};
 use super::evidence::{Answered, Class, Evidence, Stage};
 use super::fit::{self, Fitted};
+use super::grid;
 use super::knobs::Scope;
 use super::search::Search;
 use super::simplicity;
@@ -108,6 +109,13 @@ pub fn fit(evidence: &Evidence, start: &Model) -> Fitted {
                 if better.contradicted > 0 && !search.is_spent() {
                     // Powers of two do not show everything about the sums above.
                     better = fit::improve_on(evidence, better, &answers, class);
+                }
+                let is_trifle = better.contradicted * TRIFLE <= answers.len();
+                if class == Class::Plain && !is_trifle && !search.is_spent() {
+                    // Single turns may have led astray.
+                    let all = grid::improve(evidence.signature(), beam[0].clone(), rule, &answers);
+                    let all = fit::improve_on(evidence, all, &answers, class);
+                    better = if all.contradicted < better.contradicted { all } else { better };
                 }
                 if better.contradicted < beam[0].contradicted {
                     beam.insert(0, better);

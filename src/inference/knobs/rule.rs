@@ -90,13 +90,13 @@ pub(super) const ZEROS: [(ZeroTerms, &str); 4] = [
 ];
 
 /// F of a fused sum reaches from 0 to 64 (design, "The one idea"; issue 4).
-pub(super) const MOST_FRACTION_BITS: u32 = 64;
+pub const MOST_FRACTION_BITS: u32 = 64;
 
 /// Most bits before the binary point of a limited sum: more than the carries of 64 products take.
 pub(super) const MOST_CARRY_BITS: u32 = 8;
 
 /// A summand is never further below the largest than that: what is kept of it, and the carries above.
-pub(super) const MOST_DISTANCE: i32 = 72;
+pub const MOST_DISTANCE: i32 = 72;
 
 /// Exponents, of either sign, under which a sum that is not normalised may be handed on.
 const MOST_OPEN_EXPONENT: i32 = 32;
@@ -216,7 +216,7 @@ fn turn_addition(
 }
 
 /// Formats that an intermediate sum may be rounded to.
-pub(super) fn intermediate(signature: &Signature) -> Vec<Format> {
+pub fn intermediate(signature: &Signature) -> Vec<Format> {
     let mut formats: Vec<Format> = Vec::new();
     for format in [signature.d, signature.c, format::FP64, format::FP32, format::FP16, format::BF16] {
         if !formats.contains(&format) {

@@ -1,0 +1,230 @@
+//! All there is to one rule, turned at once.
+//!
+//! Of a rule with many exceptions, each alone explains nothing: what is cut off at alignment does not show
+//! while the result is rounded wrongly, nor the other way round. There are few enough combinations of how
+//! summands are aligned and the sum is rounded for all to be tried, on few answers.
+
+use mmaprobe_model::format::RoundTo;
+use mmaprobe_model::tree::{Added, Alignment, Exponents, Far, Fused, Model, Node, Normalised, Rule, RuleId};
+use mmaprobe_model::{Format, Rounding};
+use mmaprobe_probes::Signature;
+use rayon::prelude::*;
+
+use super::evidence::Answered;
+use super::fit::{self, Fitted};
+use super::held::Held;
+use super::knobs;
+use super::simplicity;
+
+/// Answers that contradict the model which every combination is tried on first, and how many of them it has to
+/// explain.
+const DECISIVE: usize = 8;
+const EXPLAINED: usize = 2;
+/// Answers of each kind, explained and not, that those are tried on next.
+const GLANCED: usize = 24;
+/// Of those that were explained, the part that may no longer be: one of so many.
+const BREAKABLE: usize = 3;
+/// Answers of each kind that the best of those are tried on, and how many these are.
+const SAMPLED: usize = 300;
+const PROMISING: usize = 60;
+/// Rules that are held against all answers.
+const CLOSELY: usize = 6;
+/// Times that all combinations are gone through.
+const TIMES: usize = 3;
+/// Fewer answers than that are not worth it.
+const WORTH: usize = 3;
+
+/// The model with the rule's choices that the fewest of these answers contradict, found by going through all
+/// combinations of some of them, then of others. Deterministic for any number of threads.
+pub fn improve(signature: &Signature, mut best: Fitted, rule: RuleId, answers: &[&Answered]) -> Fitted {
+    for _ in 0..TIMES {
+        let before = best.contradicted;
+        for combinations in [Combinations::rounded, Combinations::positions, Combinations::far] {
+            for variant in 0..2 {
+                if best.contradicted < WORTH {
+                    return best;
+                }
+                if let Some(combinations) = combinations(signature, &best.model, rule, variant) {
+                    best = combinations.best(best, rule, answers);
+                }
+            }
+        }
+        if best.contradicted == before {
+            break;
+        }
+    }
+    best
+}
+
+/// Two lists of things about a rule, each of which can be had with each of the other.
+struct Combinations {
+    added: Vec<Added>,
+    others: Vec<Other>,
+}
+
+/// What is combined with a way to add.
+#[derive(Clone)]
+enum Other {
+    /// What becomes of the sum.
+    Normalised(Normalised),
+    /// How all summands but the first are aligned.
+    Rest(Alignment),
+    /// How those far below are aligned.
+    Far(Far),
+}
+
+impl Combinations {
+    /// Every width and rounding of an aligned sum, and an exact one, with every rounding of the result; in the
+    /// second variant with the other kind of exponents.
+    fn rounded(signature: &Signature, model: &Model, rule: RuleId, variant: usize) -> Option<Combinations> {
+        let own = &model.tree.rules[rule];
+        let mut fused = match &own.added {
+            Added::Fused(fused) => fused.clone(),
+            Added::Exact => Fused::uniform(0, Rounding::TowardZero),
+        };
+        if variant == 1 {
+            fused.exponents = match fused.exponents {
+                Exponents::Raw => Exponents::Normalised,
+                Exponents::Normalised => Exponents::Raw,
+            };
+        }
+        let aligned =
+            alignments().map(|alignment| Added::Fused(Fused { alignment: vec![alignment], ..fused.clone() }));
+        let added = std::iter::once(Added::Exact).chain(aligned).collect();
+        let is_root = matches!(model.tree.nodes.last(), Some(Node::Sum { rule: root, .. }) if *root == rule);
+        let base = match &own.normalised {
+            Normalised::To(round) => *round,
+            Normalised::No { .. } => RoundTo::nearest_even(signature.d),
+        };
+        let mut others = Vec::new();
+        let mut push = |format: Format, bits: std::ops::RangeInclusive<u32>| {
+            for fraction_bits in bits {
+                for rounding in Rounding::EVERY {
+                    let round = RoundTo { format, fraction_bits, rounding, ..base };
+                    others.push(Other::Normalised(Normalised::To(round)));
+                }
+            }
+        };
+        push(base.format, 0..=base.format.fraction_bits);
+        if !is_root {
+            for format in knobs::intermediate(signature) {
+                if format != base.format {
+                    push(format, format.fraction_bits..=format.fraction_bits);
+                }
+            }
+            others.push(Other::Normalised(Normalised::No { exponent: None }));
+        }
+        Some(Combinations { added, others })
+    }
+
+    /// Every way to align the first summand, with every way to align the others; in the second variant with a
+    /// sticky bit, or without.
+    fn positions(_: &Signature, model: &Model, rule: RuleId, variant: usize) -> Option<Combinations> {
+        let Added::Fused(fused) = &model.tree.rules[rule].added else { return None };
+        let sticky = fused.sticky != (variant == 1);
+        let first = |alignment| Added::Fused(Fused { alignment: vec![alignment], sticky, ..fused.clone() });
+        Some(Combinations {
+            added: alignments().map(first).collect(),
+            others: alignments().map(Other::Rest).collect(),
+        })
+    }
+
+    /// Every way to align summands, with every other way for those far below; there is one variant.
+    fn far(_: &Signature, model: &Model, rule: RuleId, variant: usize) -> Option<Combinations> {
+        if variant == 1 {
+            return None;
+        }
+        let fused = match &model.tree.rules[rule].added {
+            Added::Fused(fused) => fused.clone(),
+            Added::Exact => Fused::uniform(0, Rounding::TowardZero),
+        };
+        let aligned = |alignment| Added::Fused(Fused { alignment: vec![alignment], ..fused.clone() });
+        let far = |distance| Rounding::EVERY.map(|rounding| Other::Far(Far { distance, rounding }));
+        Some(Combinations {
+            added: alignments().map(aligned).collect(),
+            others: (0..=knobs::MOST_DISTANCE).flat_map(far).collect(),
+        })
+    }
+
+    fn len(&self) -> usize {
+        self.added.len() * self.others.len()
+    }
+
+    /// The rule with one of the combinations.
+    fn rule(&self, own: &Rule, index: usize) -> Rule {
+        let mut added = self.added[index / self.others.len()].clone();
+        let mut normalised = own.normalised;
+        match (&self.others[index % self.others.len()], &mut added) {
+            (Other::Normalised(other), _) => normalised = *other,
+            (Other::Rest(rest), Added::Fused(fused)) => fused.alignment.push(*rest),
+            (Other::Far(far), Added::Fused(fused)) => fused.alignment[0].far = Some(*far),
+            (Other::Rest(_) | Other::Far(_), Added::Exact) => unreachable!("only aligned sums have those"),
+        }
+        Rule { added, normalised, ..own.clone() }
+    }
+
+    /// The best of all, if it is better; among equals the simplest, then the first.
+    fn best(&self, best: Fitted, rule: RuleId, answers: &[&Answered]) -> Fitted {
+        let mut ordered = answers.to_vec();
+        fit::front_load(&best.model, &mut ordered);
+        let (wrong, right) = ordered.split_at(best.contradicted);
+        let own = &best.model.tree.rules[rule];
+        let glanced = fit::thinned(wrong, GLANCED + DECISIVE);
+        let (decisive, glanced) = glanced.split_at(DECISIVE.min(glanced.len()));
+        let [decisive, glanced, unbroken] =
+            [decisive, glanced, &fit::thinned(right, GLANCED)].map(|some| Held::new(&best.model, some));
+        let decided = decisive.number_of_answers().saturating_sub(EXPLAINED) + 1;
+        let breakable = unbroken.number_of_answers() / BREAKABLE + 1;
+        let glance = |scratch: &mut Model, index: usize| {
+            scratch.tree.rules[rule] = self.rule(own, index);
+            let missed = decisive.contradicted(scratch, decided);
+            if missed == decided {
+                return None;
+            }
+            let broken = unbroken.contradicted(scratch, breakable);
+            (broken < breakable).then(|| (missed + broken + glanced.contradicted(scratch, usize::MAX), index))
+        };
+        let mut promising: Vec<(usize, usize)> =
+            (0..self.len()).into_par_iter().map_init(|| best.model.clone(), glance).flatten().collect();
+        let with = |index: usize| {
+            let mut model = best.model.clone();
+            model.tree.rules[rule] = self.rule(own, index);
+            model
+        };
+        promising.sort_unstable();
+        promising.truncate(PROMISING);
+        let sample: Vec<&Answered> =
+            [wrong, right].into_iter().flat_map(|some| fit::thinned(some, SAMPLED)).collect();
+        let held = Held::new(&best.model, &sample);
+        let mut sampled: Vec<(usize, u32, usize)> = promising
+            .into_par_iter()
+            .map(|(_, index)| {
+                let model = with(index);
+                (held.contradicted(&model, usize::MAX), simplicity::exceptions(&model), index)
+            })
+            .collect();
+        sampled.sort_unstable();
+        sampled.truncate(CLOSELY);
+        let found = sampled
+            .into_par_iter()
+            .map(|(_, exceptions, index)| {
+                let model = with(index);
+                let contradicted = fit::contradicted(&model, answers.iter().copied(), best.contradicted);
+                (contradicted, exceptions, index)
+            })
+            .min();
+        match found {
+            Some((contradicted, _, index)) if contradicted < best.contradicted => {
+                Fitted { model: with(index), contradicted }
+            }
+            _ => best,
+        }
+    }
+}
+
+/// Every way to align summands, but for those far below.
+fn alignments() -> impl Iterator<Item = Alignment> {
+    (0..=knobs::MOST_FRACTION_BITS).flat_map(|fraction_bits| {
+        Rounding::EVERY.map(|rounding| Alignment { fraction_bits, rounding, far: None })
+    })
+}
