@@ -5,7 +5,7 @@
 //! summands are aligned and the sum is rounded for all to be tried, on few answers.
 
 use mmaprobe_model::format::RoundTo;
-use mmaprobe_model::tree::{Added, Alignment, Exponents, Far, Fused, Model, Node, Normalised, Rule, RuleId};
+use mmaprobe_model::tree::{Added, Alignment, Exponents, Far, Fused, Model, Normalised, Rule, RuleId};
 use mmaprobe_model::{Format, Rounding};
 use mmaprobe_probes::Signature;
 use rayon::prelude::*;
@@ -13,7 +13,7 @@ use rayon::prelude::*;
 use super::evidence::Answered;
 use super::fit::{self, Fitted};
 use super::held::Held;
-use super::knobs;
+use super::knobs::{self, Scope};
 use super::simplicity;
 
 /// Answers that contradict the model which every combination is tried on first, and how many of them it has to
@@ -63,7 +63,6 @@ struct Combinations {
 }
 
 /// What is combined with a way to add.
-#[derive(Clone)]
 enum Other {
     /// What becomes of the sum.
     Normalised(Normalised),
@@ -78,10 +77,7 @@ impl Combinations {
     /// second variant with the other kind of exponents.
     fn rounded(signature: &Signature, model: &Model, rule: RuleId, variant: usize) -> Option<Combinations> {
         let own = &model.tree.rules[rule];
-        let mut fused = match &own.added {
-            Added::Fused(fused) => fused.clone(),
-            Added::Exact => Fused::uniform(0, Rounding::TowardZero),
-        };
+        let mut fused = knobs::aligned(&own.added);
         if variant == 1 {
             fused.exponents = match fused.exponents {
                 Exponents::Raw => Exponents::Normalised,
@@ -91,7 +87,7 @@ impl Combinations {
         let aligned =
             alignments().map(|alignment| Added::Fused(Fused { alignment: vec![alignment], ..fused.clone() }));
         let added = std::iter::once(Added::Exact).chain(aligned).collect();
-        let is_root = matches!(model.tree.nodes.last(), Some(Node::Sum { rule: root, .. }) if *root == rule);
+        let is_root = Scope::One { rule, and_from: RuleId::MAX }.has_root(model);
         let base = match &own.normalised {
             Normalised::To(round) => *round,
             Normalised::No { .. } => RoundTo::nearest_even(signature.d),
@@ -134,10 +130,7 @@ impl Combinations {
         if variant == 1 {
             return None;
         }
-        let fused = match &model.tree.rules[rule].added {
-            Added::Fused(fused) => fused.clone(),
-            Added::Exact => Fused::uniform(0, Rounding::TowardZero),
-        };
+        let fused = knobs::aligned(&model.tree.rules[rule].added);
         let aligned = |alignment| Added::Fused(Fused { alignment: vec![alignment], ..fused.clone() });
         let far = |distance| Rounding::EVERY.map(|rounding| Other::Far(Far { distance, rounding }));
         Some(Combinations {

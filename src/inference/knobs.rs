@@ -29,7 +29,7 @@ use nans::nan_words;
 pub use products::turn_products;
 use products::{product_words, products};
 use rule::turn_rule;
-pub use rule::{MOST_DISTANCE, MOST_FRACTION_BITS, intermediate};
+pub use rule::{MOST_DISTANCE, MOST_FRACTION_BITS, aligned, intermediate};
 use scales::place_scales;
 use starts::{Pairs, add_pairs, start_sums, swapped_starts};
 use twice::round_twice;

@@ -1,7 +1,8 @@
 //! What two rules make of zeros and of small results, turned at once: what one hands on, the other may hide.
 
-use mmaprobe_model::tree::{Model, Normalised, RuleId, ZeroSigns};
+use mmaprobe_model::tree::{Model, Normalised, RuleId};
 
+use super::rule::all_signs;
 use super::words::{all_subnormals, subnormal_words};
 use super::{Knob, Turned};
 use crate::inference::evidence::Class;
@@ -66,12 +67,4 @@ fn turn_subnormals(model: &Model, pair: [RuleId; 2], turned: &mut Vec<Turned>) {
             turned.push(Turned { knob, choice, model: changed });
         }
     }
-}
-
-fn all_signs() -> impl Iterator<Item = ZeroSigns> {
-    (0..8).map(|bits| ZeroSigns {
-        negative_zeros_stay: bits & 4 == 0,
-        cancellation_is_negative: bits & 2 != 0,
-        underflow_keeps_sign: bits & 1 == 0,
-    })
 }

@@ -4,7 +4,7 @@ use mmaprobe_model::Rounding;
 use mmaprobe_model::tree::{Added, Alignment, Fused, Model, Normalised, Rule};
 use mmaprobe_probes::Signature;
 
-use super::rule::{MOST_FRACTION_BITS, turn_rule};
+use super::rule::{MOST_FRACTION_BITS, aligned, turn_rule};
 use super::{Knob, Shape, Turned};
 use crate::inference::evidence::Class;
 
@@ -31,10 +31,7 @@ pub fn turn_everywhere(model: &Model, signature: &Signature, class: Class) -> Ve
         for (what, choice, changed) in turn_rule(own, Shape::of(model, index), signature, class) {
             push(&what, choice, &changed);
         }
-        let fused = match &own.added {
-            Added::Fused(fused) => fused.clone(),
-            Added::Exact => Fused::uniform(0, Rounding::TowardZero),
-        };
+        let fused = aligned(&own.added);
         for fraction_bits in 0..=MOST_FRACTION_BITS {
             for rounding in Rounding::EVERY {
                 let alignment = vec![Alignment { fraction_bits, rounding, far: None }];

@@ -48,23 +48,17 @@ pub(super) fn turn_rule(
         }
     }
     if class >= Class::Zero {
-        for negative_zeros_stay in [true, false] {
-            for cancellation_is_negative in [false, true] {
-                for underflow_keeps_sign in [true, false] {
-                    if class < Class::Subnormal && underflow_keeps_sign != rule.zero.underflow_keeps_sign {
-                        continue;
-                    }
-                    let zero =
-                        ZeroSigns { negative_zeros_stay, cancellation_is_negative, underflow_keeps_sign };
-                    let choice = format!(
-                        "{}; x − x is {}; underflow {}",
-                        if negative_zeros_stay { "−0 − 0 is −0" } else { "−0 − 0 is +0" },
-                        if cancellation_is_negative { "−0" } else { "+0" },
-                        if underflow_keeps_sign { "keeps its sign" } else { "gives +0" },
-                    );
-                    push("signs of zero", choice, Rule { zero, ..rule.clone() });
-                }
+        for zero in all_signs() {
+            if class < Class::Subnormal && zero.underflow_keeps_sign != rule.zero.underflow_keeps_sign {
+                continue;
             }
+            let choice = format!(
+                "{}; x − x is {}; underflow {}",
+                if zero.negative_zeros_stay { "−0 − 0 is −0" } else { "−0 − 0 is +0" },
+                if zero.cancellation_is_negative { "−0" } else { "+0" },
+                if zero.underflow_keeps_sign { "keeps its sign" } else { "gives +0" },
+            );
+            push("signs of zero", choice, Rule { zero, ..rule.clone() });
         }
     }
     // Without products that overflow there is nothing that could come second.
@@ -105,6 +99,23 @@ const MOST_OPEN_EXPONENT: i32 = 32;
 /// ordinary numbers.
 const ORDINARY_FLOORS: std::ops::RangeInclusive<i32> = -40..=14;
 
+/// How a sum is aligned; where it is exact, what an aligned one is turned from.
+pub fn aligned(added: &Added) -> Fused {
+    match added {
+        Added::Fused(fused) => fused.clone(),
+        Added::Exact => Fused::uniform(0, Rounding::TowardZero),
+    }
+}
+
+/// Every choice of the signs of zeros.
+pub(super) fn all_signs() -> impl Iterator<Item = ZeroSigns> {
+    (0..8).map(|bits| ZeroSigns {
+        negative_zeros_stay: bits & 4 == 0,
+        cancellation_is_negative: bits & 2 != 0,
+        underflow_keeps_sign: bits & 1 == 0,
+    })
+}
+
 /// Ways to add: exactly, or aligned with every choice that an aligned sum has.
 fn turn_addition(
     rule: &Rule,
@@ -115,10 +126,7 @@ fn turn_addition(
 ) {
     let with = |added: Added| Rule { added, ..rule.clone() };
     push("addition", "exact".to_string(), with(Added::Exact));
-    let current = match &rule.added {
-        Added::Fused(fused) => fused.clone(),
-        Added::Exact => Fused::uniform(0, Rounding::TowardZero),
-    };
+    let current = aligned(&rule.added);
     let common = current.alignment[0].rounding;
     for fraction_bits in 0..=MOST_FRACTION_BITS {
         let fused = Fused {
