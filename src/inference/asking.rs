@@ -64,11 +64,15 @@ pub fn outline(evidence: &mut Evidence, progress: &dyn Progress) -> Result<Outli
     Ok(Outline { order, order_answers, nested, cuts, closer })
 }
 
+/// Orders that are combined of what several ways of asking show, at most.
+const COMBINED: usize = 8;
+
 /// Asks for orders of summation that masks do not show.
 ///
 /// # Errors
 /// If the device fails.
 pub fn closer(evidence: &mut Evidence, outline: &mut Outline, seed: u64) -> Result<(), DeviceError> {
+    let signature = *evidence.signature();
     let masked = &outline.order.skeleton;
     let mut sums = grouping::Sums::of(evidence, masked);
     let first = sums.first_probe(evidence);
@@ -82,6 +86,23 @@ pub fn closer(evidence: &mut Evidence, outline: &mut Outline, seed: u64) -> Resu
             outline.closer.push(order);
         }
     }
+    // What each of them shows beside the others: all together, then in pairs.
+    let others: Vec<&Skeleton> = outline.nested.iter().chain(&outline.closer).collect();
+    let with = |order: &Skeleton, other: &&Skeleton| order::combined(&signature, order, other);
+    let all = others.iter().fold(masked.clone(), |all, other| with(&all, other));
+    let first = others.iter().map(|other| with(masked, other));
+    let pairs = others.iter().flat_map(|one| others.iter().map(|other| with(one, other)));
+    // Sums are compared as if all were shown by masks.
+    let plain = |order: &Skeleton| order::combined(&signature, order, order);
+    let mut known: Vec<Skeleton> = std::iter::once(masked).chain(others.iter().copied()).map(plain).collect();
+    let mut combined: Vec<Skeleton> = Vec::new();
+    for order in std::iter::once(all).chain(first).chain(pairs) {
+        if combined.len() < COMBINED && !known.contains(&order) {
+            known.push(order.clone());
+            combined.push(order);
+        }
+    }
+    outline.closer.extend(combined);
     Ok(())
 }
 

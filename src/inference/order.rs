@@ -383,6 +383,26 @@ fn lost(
     Some(lost)
 }
 
+/// The sums of one order, and those of another that can be beside all of them: what one way of asking does not
+/// show, another may.
+pub fn combined(signature: &Signature, order: &Skeleton, other: &Skeleton) -> Skeleton {
+    let mut sets = sets_of(signature, order);
+    for set in sets_of(signature, other) {
+        if !sets.iter().any(|known| known.overlaps(&set)) {
+            sets.push(set);
+        }
+    }
+    build(signature, sets)
+}
+
+/// The sums of an order.
+fn sets_of(signature: &Signature, skeleton: &Skeleton) -> Vec<Set> {
+    let (Skeleton::Sum(children) | Skeleton::Inner(children)) = skeleton else { return Vec::new() };
+    let members = skeleton.summands().into_iter().map(|summand| summand.index(signature.k));
+    let here = Set::of(signature.k + 1, members);
+    children.iter().flat_map(|child| sets_of(signature, child)).chain([here]).collect()
+}
+
 /// Makes the sets laminar and turns containment into a tree.
 fn build(signature: &Signature, mut sets: Vec<Set>) -> Skeleton {
     let count = signature.k + 1;
@@ -440,4 +460,38 @@ fn skeleton(graph: &DiGraph<Set, ()>, node: NodeIndex, k: usize) -> Skeleton {
     // A stable sort: the children stay in the order of their first products.
     Skeleton::sort(&mut children);
     Skeleton::Sum(children)
+}
+
+#[cfg(test)]
+mod tests {
+    use mmaprobe_model::format;
+
+    use super::*;
+
+    /// The tree with these products and c (`usize::MAX`) in each sum, written from the inside out.
+    fn order(sums: &[&[usize]]) -> Skeleton {
+        let signature = signature();
+        let index = |&k: &usize| k.min(signature.k);
+        build(&signature, sums.iter().map(|sum| Set::of(signature.k + 1, sum.iter().map(index))).collect())
+    }
+
+    fn signature() -> Signature {
+        Signature { k: 6, a: format::FP16, b: format::FP16, c: format::FP32, d: format::FP32, scale: None }
+    }
+
+    const C: usize = usize::MAX;
+
+    #[test]
+    fn orders_that_show_different_sums_are_combined() {
+        let [masks, handed] = [order(&[&[C, 0], &[C, 0, 2]]), order(&[&[C, 0, 2, 4], &[1, 3, 5], &[1, 3]])];
+        let all = order(&[&[C, 0], &[C, 0, 2], &[C, 0, 2, 4], &[1, 3], &[1, 3, 5]]);
+        assert_eq!(combined(&signature(), &masks, &handed), all);
+        assert_eq!(combined(&signature(), &handed, &masks), all);
+    }
+
+    #[test]
+    fn the_first_order_is_kept_where_two_contradict_each_other() {
+        let [first, second] = [order(&[&[C, 0, 1]]), order(&[&[1, 2], &[3, 4]])];
+        assert_eq!(combined(&signature(), &first, &second), order(&[&[C, 0, 1], &[3, 4]]));
+    }
 }
