@@ -167,7 +167,7 @@ pub fn settle_nans(evidence: &Evidence, fitted: Fitted) -> Fitted {
     }
 }
 
-/// Takes every exception back that no answer asks for. Deterministic for any number of threads.
+/// Takes every exception back that no answer asks for, also those of sums that may be added as others are. Deterministic for any number of threads.
 pub fn simplify(evidence: &Evidence, mut fitted: Fitted) -> Fitted {
     if fitted.contradicted > 0 {
         return fitted;
@@ -177,7 +177,9 @@ pub fn simplify(evidence: &Evidence, mut fitted: Fitted) -> Fitted {
         let mut simpler: Vec<(u32, Model)> =
             knobs::turn_all(&fitted.model, evidence.signature(), Class::Nan, evidence)
                 .into_iter()
-                .map(|turned| (simplicity::exceptions(&turned.model), turned.model))
+                .map(|turned| turned.model)
+                .chain(knobs::turn_alike(&fitted.model).into_iter().map(|turned| turned.model.canonical()))
+                .map(|model| (simplicity::exceptions(&model), model))
                 .filter(|(exceptions, _)| *exceptions < own)
                 .collect();
         // A stable sort: the first among equals.

@@ -19,10 +19,11 @@ use mmaprobe_model::tree::{InputInfinities, InputSubnormals, Model, NanRule, Nod
 use mmaprobe_probes::Signature;
 
 use super::evidence::{Class, Evidence};
-pub use ends::turn_ends;
+pub use ends::{turn_ends, turn_ends_of_each};
 pub use everywhere::turn_everywhere;
 pub use joint::{
-    split, turn_alignments, turn_each_alignment, turn_exact_but_far, turn_far, turn_kind, turn_positions,
+    split, turn_alignments, turn_alike, turn_each_alignment, turn_exact_but_far, turn_far, turn_kind,
+    turn_positions,
 };
 pub use nans::nan_rules;
 use nans::nan_words;
@@ -31,7 +32,7 @@ use products::{product_words, products};
 use rule::turn_rule;
 pub use rule::{MOST_DISTANCE, MOST_FRACTION_BITS, aligned, intermediate};
 use scales::place_scales;
-use starts::{Pairs, add_pairs, start_sums, swapped_starts};
+use starts::{Pairs, add_pairs, start_sums, sum_lone_products, swapped_starts};
 use twice::round_twice;
 pub use twice::turn_twice;
 
@@ -181,6 +182,12 @@ pub fn turn(
         for from_zero in [false, true] {
             let choice = if from_zero { "start from +0" } else { "start from a product" };
             global("sums of products alone", choice.to_string(), &|m| start_sums(m, from_zero));
+        }
+    }
+    for (summed, choice) in [(false, "as they are"), (true, "as sums of their own")] {
+        if let Some(model) = sum_lone_products(model, summed) {
+            let knob = Knob { what: "products beside sums of others".to_string(), rule: None };
+            turned.push(Turned { knob, choice: choice.to_string(), model });
         }
     }
     for rule in (0..model.tree.rules.len()).filter(|&rule| scope.has(rule)) {

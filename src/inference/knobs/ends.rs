@@ -1,9 +1,10 @@
 //! What two rules make of zeros and of small results, turned at once: what one hands on, the other may hide.
 
-use mmaprobe_model::tree::{Model, Normalised, RuleId};
+use mmaprobe_model::format::RoundTo;
+use mmaprobe_model::tree::{Model, Normalised, Rule, RuleId};
 
 use super::rule::all_signs;
-use super::words::{all_subnormals, subnormal_words};
+use super::words::{all_subnormals, sign_words, subnormal_words};
 use super::{Knob, Turned};
 use crate::inference::evidence::Class;
 
@@ -22,6 +23,27 @@ pub fn turn_ends(model: &Model, class: Class) -> Vec<Turned> {
             turn_signs(model, class, [one, other], &mut turned);
             if class >= Class::Subnormal {
                 turn_subnormals(model, [one, other], &mut turned);
+            }
+        }
+    }
+    turned
+}
+
+/// Models in which one rule gives other signs to zeros and does otherwise with subnormal results, both at once: where
+/// what is small is flushed to +0, it hardly shows that it would be rounded to +0 anyway.
+pub fn turn_ends_of_each(model: &Model) -> Vec<Turned> {
+    let mut turned = Vec::new();
+    for (rule, own) in model.tree.rules.iter().enumerate() {
+        let Normalised::To(round) = own.normalised else { continue };
+        for subnormals in all_subnormals() {
+            for zero in all_signs() {
+                let mut changed = model.clone();
+                let normalised = Normalised::To(RoundTo { subnormals, ..round });
+                changed.tree.rules[rule] = Rule { zero, normalised, ..own.clone() };
+                let knob = Knob { what: "small results and zeros".to_string(), rule: Some(rule) };
+                let choice =
+                    format!("subnormal results {}, {}", subnormal_words(subnormals), sign_words(zero));
+                turned.push(Turned { knob, choice, model: changed });
             }
         }
     }

@@ -6,6 +6,7 @@ use mmaprobe_model::tree::{Added, Alignment, Exponents, Far, Fused, Model, Node,
 use mmaprobe_probes::Signature;
 
 use super::rule::{MOST_DISTANCE, MOST_FRACTION_BITS, ZEROS, intermediate};
+use super::words::sum_words;
 use super::{Knob, Scope, Shape, Turned};
 
 /// Models that differ from this one in several things about one aligned sum at once: the fraction bits
@@ -196,19 +197,29 @@ pub fn turn_far(model: &Model, scope: Scope) -> Vec<Turned> {
     let mut turned = Vec::new();
     for (rule, own) in rules(model, scope) {
         let Added::Fused(fused) = &own.added else { continue };
-        let (first, rest) = (fused.alignment[0], *fused.alignment_of(1));
+        let mut own = fused.alignment.clone();
+        if own.len() == 1 {
+            own.push(own[0]);
+        }
         for (what, targets) in
             [("the first", [true, false]), ("the others", [false, true]), ("all", [true; 2])]
         {
             for distance in 0..=MOST_DISTANCE {
                 for rounding in Rounding::EVERY {
                     let far = Some(Far { distance, rounding });
-                    let [first, rest] =
-                        [(first, targets[0]), (rest, targets[1])].map(|(alignment, is_far)| {
-                            if is_far { Alignment { far, ..alignment } } else { alignment }
-                        });
+                    let aligned = |(position, alignment): (usize, &Alignment)| match targets[position.min(1)]
+                    {
+                        true => Alignment { far, ..*alignment },
+                        false => *alignment,
+                    };
+                    let mut alignment: Vec<Alignment> = own.iter().enumerate().map(aligned).collect();
+                    // What is said of the last holds for all after it.
+                    while let [.., x, y] = alignment[..]
+                        && x == y
+                    {
+                        alignment.pop();
+                    }
                     let mut other = model.clone();
-                    let alignment = if first == rest { vec![first] } else { vec![first, rest] };
                     other.tree.rules[rule].added = Added::Fused(Fused { alignment, ..fused.clone() });
                     let knob = Knob { what: "far summands as a whole".to_string(), rule: Some(rule) };
                     let choice = format!("{what}, rounded {rounding} more than {distance} below");
@@ -218,6 +229,22 @@ pub fn turn_far(model: &Model, scope: Scope) -> Vec<Turned> {
         }
     }
     turned
+}
+
+/// Models in which the sums of one rule are added as those of another in everything.
+pub fn turn_alike(model: &Model) -> Vec<Turned> {
+    let rules = &model.tree.rules;
+    let pairs = (0..rules.len()).flat_map(|one| (0..rules.len()).map(move |other| (one, other)));
+    pairs
+        .filter(|&(one, other)| rules[one] != rules[other])
+        .map(|(one, other)| {
+            let mut changed = model.clone();
+            changed.tree.rules[one] = rules[other].clone();
+            let knob = Knob { what: "everything".to_string(), rule: Some(one) };
+            let choice = format!("as {} is added", sum_words(model, other));
+            Turned { knob, choice, model: changed }
+        })
+        .collect()
 }
 
 /// Rules that are few.

@@ -8,7 +8,7 @@ use mmaprobe_model::tree::{
 use mmaprobe_probes::Signature;
 
 use super::Shape;
-use super::words::{all_subnormals, overflow_words, overflows, subnormal_words};
+use super::words::{all_subnormals, overflow_words, overflows, sign_words, subnormal_words};
 use crate::inference::evidence::Class;
 
 /// The knobs of a rule, each with all its choices: the knob, the choice, the rule.
@@ -52,13 +52,7 @@ pub(super) fn turn_rule(
             if class < Class::Subnormal && zero.underflow_keeps_sign != rule.zero.underflow_keeps_sign {
                 continue;
             }
-            let choice = format!(
-                "{}; x − x is {}; underflow {}",
-                if zero.negative_zeros_stay { "−0 − 0 is −0" } else { "−0 − 0 is +0" },
-                if zero.cancellation_is_negative { "−0" } else { "+0" },
-                if zero.underflow_keeps_sign { "keeps its sign" } else { "gives +0" },
-            );
-            push("signs of zero", choice, Rule { zero, ..rule.clone() });
+            push("signs of zero", sign_words(zero), Rule { zero, ..rule.clone() });
         }
     }
     // Without products that overflow there is nothing that could come second.

@@ -1,6 +1,6 @@
 //! Where sums of products start.
 
-use mmaprobe_model::tree::{Model, Node, NodeId, RuleId};
+use mmaprobe_model::tree::{Model, Node, NodeId, RuleId, Tree};
 
 /// Whether a node is a product, with its scale or without.
 fn is_product(nodes: &[Node], id: NodeId) -> bool {
@@ -50,6 +50,81 @@ pub(super) fn start_sums(model: &mut Model, from_zero: bool) {
         model.tree.nodes.push(copied);
         moved.push(model.tree.nodes.len() - 1);
     }
+}
+
+/// The sum in which a product meets sums of others, and how those are added, if it is the only one there: what is
+/// left of products that are summed in groups.
+fn lone_product(nodes: &[Node], children: &[NodeId]) -> Option<(NodeId, RuleId)> {
+    let is_lone = |id: NodeId| match &nodes[id] {
+        Node::Sum { children, .. } => matches!(children[..], [only] if is_product(nodes, only)),
+        _ => is_product(nodes, id),
+    };
+    let mut lone = children.iter().copied().filter(|&id| is_lone(id));
+    let (Some(product), None) = (lone.next(), lone.next()) else { return None };
+    let others = children.iter().filter(|&&id| id != product);
+    others
+        .filter(|&&id| !has_accumulator(nodes, id))
+        .find_map(|&id| sum_rule(nodes, id))
+        .map(|rule| (product, rule))
+}
+
+/// The rule of a sum, scaled or not.
+fn sum_rule(nodes: &[Node], id: NodeId) -> Option<RuleId> {
+    match &nodes[id] {
+        Node::Sum { rule, .. } => Some(*rule),
+        Node::Scaled { child, .. } => sum_rule(nodes, *child),
+        _ => None,
+    }
+}
+
+fn has_accumulator(nodes: &[Node], id: NodeId) -> bool {
+    matches!(nodes[id], Node::Accumulator)
+        || nodes[id].children().iter().any(|&child| has_accumulator(nodes, child))
+}
+
+/// Makes a sum of its own of each product that is alone beside sums of others, added as these are, or takes it away;
+/// `None` where there is no such product.
+pub(super) fn sum_lone_products(model: &Model, summed: bool) -> Option<Model> {
+    let nodes = &model.tree.nodes;
+    let lone = |node: &Node| match node {
+        Node::Sum { children, .. } => lone_product(nodes, children),
+        _ => None,
+    };
+    if !nodes.iter().any(|node| lone(node).is_some()) {
+        return None;
+    }
+    let mut into: Vec<Node> = Vec::with_capacity(nodes.len());
+    let mut moved: Vec<NodeId> = Vec::with_capacity(nodes.len());
+    let alone: Vec<NodeId> = nodes.iter().filter_map(lone).map(|(id, _)| id).collect();
+    for (id, node) in nodes.iter().enumerate() {
+        if let (Node::Sum { children, .. }, true, false) = (node, alone.contains(&id), summed) {
+            moved.push(moved[children[0]]);
+            continue;
+        }
+        let place = |child: NodeId| moved[child];
+        let copied = match node {
+            Node::Scaled { child, block } => Node::Scaled { child: place(*child), block: *block },
+            Node::Sum { children, rule } => {
+                let mut children: Vec<NodeId> = children.iter().map(|&child| place(child)).collect();
+                if let Some((product, of_others)) = lone(node)
+                    && summed
+                    && is_product(nodes, product)
+                {
+                    into.push(Node::Sum { children: vec![moved[product]], rule: of_others });
+                    let own = into.len() - 1;
+                    children
+                        .iter_mut()
+                        .filter(|child| **child == moved[product])
+                        .for_each(|child| *child = own);
+                }
+                Node::Sum { children, rule: *rule }
+            }
+            leaf => leaf.clone(),
+        };
+        into.push(copied);
+        moved.push(into.len() - 1);
+    }
+    Some(Model { tree: Tree { nodes: into, rules: model.tree.rules.clone() }, ..model.clone() })
 }
 
 /// How a sum of two products is added: at once, or one after the other to +0.
@@ -168,4 +243,49 @@ pub(super) fn swapped_starts(model: &Model) -> Vec<Model> {
             other
         })
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use mmaprobe_model::format;
+    use mmaprobe_probes::{Signature, Summand};
+
+    use super::*;
+    use crate::inference::order::Skeleton;
+    use crate::inference::structure::{self, Structure};
+
+    #[test]
+    fn a_product_that_is_left_over_is_a_sum_of_its_own_or_not() {
+        let leaf = |k| Skeleton::Leaf(Summand::Product(k));
+        let pairs = Skeleton::Sum(vec![Skeleton::Sum(vec![leaf(0), leaf(1)]), leaf(2)]);
+        let skeleton = Skeleton::Sum(vec![Skeleton::Leaf(Summand::C), pairs]);
+        let signature = Signature {
+            k: 3,
+            a: format::FP16,
+            b: format::FP16,
+            c: format::FP32,
+            d: format::FP32,
+            scale: None,
+        };
+        let model = structure::start(&signature, &skeleton, Structure::Plain);
+        let summed = sum_lone_products(&model, true).expect("p2 is alone");
+        summed.check().expect("a tree");
+        let sums_of_one = |model: &Model| {
+            let sums = model.tree.nodes.iter().filter_map(|node| match node {
+                Node::Sum { children, .. } if children.len() == 1 => {
+                    Some(model.tree.nodes[children[0]].clone())
+                }
+                _ => None,
+            });
+            sums.collect::<Vec<Node>>()
+        };
+        assert_eq!(sums_of_one(&summed), [Node::Product(2)]);
+        // Once is enough, and it can be taken back.
+        assert_eq!(sum_lone_products(&summed, true).expect("p2 is alone"), summed);
+        let back = sum_lone_products(&summed, false).expect("p2 is alone");
+        assert_eq!(back, model);
+        let chain = Skeleton::Sum(vec![Skeleton::Sum(vec![Skeleton::Leaf(Summand::C), leaf(0)]), leaf(1)]);
+        let chain = structure::start(&Signature { k: 2, ..signature }, &chain, Structure::Plain);
+        assert_eq!(sum_lone_products(&chain, true), None);
+    }
 }

@@ -1,7 +1,8 @@
-//! What becomes of results at either end of a format's range, and how that is said.
+//! What becomes of results at either end of a format's range, and how that and other things are said.
 
 use mmaprobe_model::Rounding;
 use mmaprobe_model::format::{Overflow, RoundTo, Subnormals, Tininess};
+use mmaprobe_model::tree::{Model, Node, NodeId, RuleId, ZeroSigns};
 
 /// What can become of results below the normal range.
 pub(super) fn all_subnormals() -> Vec<Subnormals> {
@@ -28,6 +29,39 @@ pub(super) fn subnormal_words(subnormals: Subnormals) -> String {
             format!("flushed to {zero} if {when}")
         }
     }
+}
+
+/// Signs of zeros in words.
+pub(super) fn sign_words(zero: ZeroSigns) -> String {
+    format!(
+        "{}; x − x is {}; underflow {}",
+        if zero.negative_zeros_stay { "−0 − 0 is −0" } else { "−0 − 0 is +0" },
+        if zero.cancellation_is_negative { "−0" } else { "+0" },
+        if zero.underflow_keeps_sign { "keeps its sign" } else { "gives +0" },
+    )
+}
+
+/// The first sum that is added by a rule, by what it adds.
+pub(super) fn sum_words(model: &Model, rule: RuleId) -> String {
+    let nodes = &model.tree.nodes;
+    let summand = |&id: &NodeId| {
+        let unscaled = match nodes[id] {
+            Node::Scaled { child, .. } => child,
+            _ => id,
+        };
+        match &nodes[unscaled] {
+            Node::Product(k) => format!("p{k}"),
+            Node::Accumulator => "c".to_string(),
+            Node::Zero => "+0".to_string(),
+            Node::Scaled { .. } | Node::Sum { .. } => "a sum".to_string(),
+        }
+    };
+    let children = nodes.iter().find_map(|node| match node {
+        Node::Sum { children, rule: own } if *own == rule => Some(children),
+        _ => None,
+    });
+    let summands: Vec<String> = children.into_iter().flatten().map(summand).collect();
+    format!("the sum of {}", summands.join(", "))
 }
 
 /// An overflow in words.
