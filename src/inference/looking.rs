@@ -29,7 +29,8 @@ impl Starts<'_, '_> {
     fn structures(&self) -> impl Iterator<Item = (Structure, Model)> {
         let start = |skeleton: &Skeleton, s| (s, structure::start(self.evidence.signature(), skeleton, s));
         let flat = &self.outline.order.skeleton;
-        let flat = Structure::candidates(flat).into_iter().map(move |s| start(flat, s));
+        let flat =
+            Structure::candidates(self.evidence.signature(), flat).into_iter().map(move |s| start(flat, s));
         let nested = self.outline.nested.iter();
         let flat = flat.chain(nested.flat_map(move |tree| Structure::NESTED.map(|s| start(tree, s))));
         flat.chain(self.closer())
@@ -46,9 +47,9 @@ impl Starts<'_, '_> {
             }
         }
         trees.into_iter().flat_map(move |tree| {
-            let all = if tree.has_inner() { &Structure::NESTED[..] } else { &[Structure::Plain] };
-            let start = |&s: &Structure| (s, structure::start(self.evidence.signature(), &tree, s));
-            all.iter().map(start).collect::<Vec<_>>()
+            let all = Structure::closer(self.evidence.signature(), &tree);
+            let start = |s| (s, structure::start(self.evidence.signature(), &tree, s));
+            all.into_iter().map(start).collect::<Vec<_>>()
         })
     }
 

@@ -36,6 +36,8 @@ pub enum Structure {
         /// Number of groups; 2 for even and odd products.
         groups: usize,
     },
+    /// As plain, but where a sum is of products alone, those of each block are added first, and their sum is scaled.
+    ScaledSums,
     /// The products are summed exactly in groups of this many consecutive ones; then the group sums
     /// and the accumulator are added at once.
     ExactGroups {
@@ -48,10 +50,25 @@ impl Structure {
     /// The structures for a skeleton in which sums are nested that masks do not show.
     pub const NESTED: [Structure; 2] = [Structure::Open { exact: false }, Structure::Open { exact: true }];
 
+    /// The structures for a skeleton that was found by a closer look.
+    pub fn closer(signature: &Signature, skeleton: &Skeleton) -> Vec<Structure> {
+        let mut candidates = match skeleton.has_inner() {
+            true => Structure::NESTED.to_vec(),
+            false => vec![Structure::Plain],
+        };
+        if signature.scale.is_some() && has_sum_of_products(skeleton) {
+            candidates.push(Structure::ScaledSums);
+        }
+        candidates
+    }
+
     /// The structures that make a difference for a skeleton, simplest first.
-    pub fn candidates(skeleton: &Skeleton) -> Vec<Structure> {
+    pub fn candidates(signature: &Signature, skeleton: &Skeleton) -> Vec<Structure> {
         let mut candidates = vec![Structure::Plain];
         let widest = widest(skeleton);
+        if signature.scale.is_some() && has_sum_of_products(skeleton) {
+            candidates.push(Structure::ScaledSums);
+        }
         if has_inner_sum(skeleton) {
             candidates.push(Structure::Open { exact: true });
             candidates.push(Structure::Open { exact: false });
@@ -89,6 +106,7 @@ impl std::fmt::Display for Structure {
             Structure::Interleaved { groups } => {
                 write!(f, "products in {groups} interleaved groups, then the accumulator")
             }
+            Structure::ScaledSums => f.write_str("sums of products scaled as a whole"),
             Structure::ExactGroups { size } => write!(f, "exact sums of {size} products first"),
         }
     }
@@ -109,6 +127,28 @@ fn widest(skeleton: &Skeleton) -> usize {
 
 fn has_inner_sum(skeleton: &Skeleton) -> bool {
     matches!(skeleton, Skeleton::Sum(children) if children.iter().any(|c| !matches!(c, Skeleton::Leaf(_))))
+}
+
+/// Whether some sum is of several products and nothing else.
+fn has_sum_of_products(skeleton: &Skeleton) -> bool {
+    match skeleton {
+        Skeleton::Leaf(_) => false,
+        Skeleton::Sum(children) | Skeleton::Inner(children) => {
+            products_alone(children).is_some() || children.iter().any(has_sum_of_products)
+        }
+    }
+}
+
+/// The products that are all children of a sum, if there are several and nothing else.
+fn products_alone(children: &[Skeleton]) -> Option<Vec<usize>> {
+    let products: Option<Vec<usize>> = children
+        .iter()
+        .map(|child| match child {
+            Skeleton::Leaf(Summand::Product(k)) => Some(*k),
+            _ => None,
+        })
+        .collect();
+    products.filter(|products| products.len() > 1)
 }
 
 fn has_product_pair(skeleton: &Skeleton) -> bool {
@@ -168,7 +208,7 @@ pub fn start(signature: &Signature, skeleton: &Skeleton, structure: Structure) -
     };
     let mut rules = vec![Rule::ieee(signature.d)];
     match structure {
-        Structure::Plain | Structure::FromZero { .. } => {}
+        Structure::Plain | Structure::ScaledSums | Structure::FromZero { .. } => {}
         Structure::Open { exact: true } => {
             rules.push(Rule { normalised: Normalised::No { exponent: None }, ..exact_group });
         }
@@ -260,7 +300,11 @@ impl Builder<'_> {
         match skeleton {
             Skeleton::Leaf(Summand::C) => self.push(Node::Accumulator),
             Skeleton::Leaf(Summand::Product(k)) => self.product(*k),
-            Skeleton::Sum(children) => self.add_sum(children),
+            Skeleton::Sum(children) => self.add_sum(children, ROUNDED),
+            Skeleton::Inner(children) if self.structure == Structure::ScaledSums => {
+                self.has_inner = true;
+                self.add_sum(children, INNER)
+            }
             Skeleton::Inner(children) => {
                 self.has_inner = true;
                 let children: Vec<NodeId> = children.iter().map(|child| self.add(child)).collect();
@@ -278,7 +322,32 @@ impl Builder<'_> {
         }
     }
 
-    fn add_sum(&mut self, children: &[Skeleton]) -> NodeId {
+    /// The sums of the products of each block, scaled.
+    fn scaled_sums(&mut self, products: &[usize], block: usize, rule: RuleId) -> Vec<NodeId> {
+        let groups = products.chunk_by(|x, y| x / block == y / block);
+        groups
+            .map(|group| {
+                let members: Vec<NodeId> = group.iter().map(|&k| self.push(Node::Product(k))).collect();
+                let child = match members[..] {
+                    [only] => only,
+                    _ => self.sum(members, rule),
+                };
+                self.push(Node::Scaled { child, block: group[0] / block })
+            })
+            .collect()
+    }
+
+    fn add_sum(&mut self, children: &[Skeleton], rule: RuleId) -> NodeId {
+        if let (Structure::ScaledSums, Some(scale), Some(products)) =
+            (self.structure, self.signature.scale, products_alone(children))
+        {
+            let scaled = self.scaled_sums(&products, scale.block, rule);
+            return match scaled[..] {
+                [only] => only,
+                _ => self.sum(scaled, rule),
+            };
+        }
+
         let products: Vec<usize> = children
             .iter()
             .filter_map(|child| match child {
@@ -328,7 +397,7 @@ impl Builder<'_> {
             }
             _ => {
                 let children: Vec<NodeId> = children.iter().map(|child| self.add(child)).collect();
-                self.sum(children, ROUNDED)
+                self.sum(children, rule)
             }
         }
     }
