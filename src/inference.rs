@@ -6,6 +6,7 @@
 //! through [`Device::run`] alone.
 
 pub mod asking;
+pub mod budget;
 pub mod depth;
 pub mod directed;
 pub mod disputed;
@@ -23,6 +24,7 @@ pub mod order;
 pub mod overflowing;
 pub mod pool;
 pub mod search;
+pub mod searching;
 pub mod separate;
 pub mod simplicity;
 pub mod statements;
@@ -43,7 +45,8 @@ use crate::device::{Device, DeviceError, Identity, Instruction, Provenance};
 use crate::validation::{self, Mismatch, Nans, Outcome, Plan, ValidationError};
 use evidence::Evidence;
 use fit::Fitted;
-use looking::{Looked, Starts};
+use looking::Starts;
+use searching::Searched;
 use separate::{Inseparable, Separation};
 use statements::Statement;
 use trust::Distrust;
@@ -186,21 +189,20 @@ pub fn characterize_with(
     let (mut attempt, mut moves) = (0, 0);
     while attempt < ATTEMPTS {
         attempt += 1;
-        progress.step("search for rules", None);
-        let mut looked = looking::quickly(&Starts { evidence, outline: &outline }, fitted.take());
-        let mut found = if looked[0].fitted.contradicted == 0 {
-            looked.swap_remove(0).fitted
-        } else {
-            // Asking costs less than searching.
-            if let Some(distrust) = asking::again(evidence)? {
-                finding.conclusion = Conclusion::Distrusted(distrust);
-                return Ok(finished(finding, evidence));
-            }
-            asking::closer(evidence, &mut outline, options.seed)?;
-            asking::each_sum(evidence, &outline, options.seed)?;
-            looked = looking::at_closer(&Starts { evidence, outline: &outline }, looked);
-            looked = disputes(evidence, looked, options.seed.wrapping_add(attempt), progress)?;
-            looking::closely(&Starts { evidence, outline: &outline }, looked, progress)
+        let seed = options.seed.wrapping_add(attempt);
+        let known = match fitted.take() {
+            Some(known) => Some(searching::again(evidence, known, seed, progress)?),
+            None => None,
+        };
+        let mut found = match known {
+            Some(known) if known.contradicted == 0 => known,
+            known => match searching::anew(evidence, &mut outline, known, seed, progress)? {
+                Searched::Best(found) => *found,
+                Searched::Distrusted(distrust) => {
+                    finding.conclusion = Conclusion::Distrusted(distrust);
+                    return Ok(finished(finding, evidence));
+                }
+            },
         };
         if found.contradicted > 0 {
             finding.conclusion = Conclusion::Unexplained(smallest_contradiction(&found.model, evidence));
@@ -267,29 +269,6 @@ pub fn characterize_with(
         None => unreachable!("every attempt leaves a model"),
     };
     Ok(finished(finding, evidence))
-}
-
-/// Times that what is disputed is asked about.
-const DISPUTES: u64 = 4;
-
-/// Asks where models that explain nearly everything fail or disagree, and then looks at them anew, as long as
-/// none explains everything.
-fn disputes(
-    evidence: &mut Evidence,
-    mut looked: Vec<Looked>,
-    seed: u64,
-    progress: &dyn Progress,
-) -> Result<Vec<Looked>, DeviceError> {
-    for round in 0..DISPUTES {
-        let models: Vec<&Fitted> = looked.iter().map(|looked| &looked.fitted).collect();
-        let seed = seed.wrapping_add(1000 * round);
-        if looked[0].fitted.contradicted == 0 || !disputed::ask(evidence, &models, seed)? {
-            break;
-        }
-        progress.step("search for rules, after asking what is disputed", None);
-        looked = looking::anew(evidence, looked);
-    }
-    Ok(looked)
 }
 
 /// Asks an instruction in another mode everything that was asked by default. `Some` if all answers

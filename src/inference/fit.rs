@@ -11,6 +11,7 @@ use mmaprobe_model::tree::NanRule;
 use mmaprobe_model::{Decoded, Format, Model};
 use rayon::prelude::*;
 
+use super::budget::Budget;
 use super::evidence::{Answered, Class, Evidence, Stage};
 use super::held::Held;
 use super::knobs::{self, Scope, Turned};
@@ -63,9 +64,9 @@ fn relevant<'e>(evidence: &'e Evidence, stage: Stage) -> Vec<&'e Answered> {
     evidence.answers.iter().filter(|answered| stage.has(answered)).collect()
 }
 
-/// Improves a model on the answers of a stage. Deterministic for any number of threads.
-pub fn improve(evidence: &Evidence, start: Fitted, stage: Stage) -> Fitted {
-    match improve_within(evidence, start, stage, |answers| answers) {
+/// Improves a model on the answers of a stage, within a budget. Deterministic for any number of threads.
+pub fn improve(evidence: &Evidence, start: Fitted, stage: Stage, budget: &Budget) -> Fitted {
+    match improve_within(evidence, start, stage, budget, |answers| answers) {
         ControlFlow::Continue(fitted) | ControlFlow::Break(fitted) => fitted,
     }
 }
@@ -75,6 +76,7 @@ pub fn improve_within(
     evidence: &Evidence,
     start: Fitted,
     stage: Stage,
+    budget: &Budget,
     tolerated: impl Fn(usize) -> usize,
 ) -> ControlFlow<Fitted, Fitted> {
     let all = relevant(evidence, stage);
@@ -86,7 +88,7 @@ pub fn improve_within(
     for most in [GLIMPSED, all.len()] {
         let answers = thinned(&all, most.max(1));
         let turns = if is_stuck { &[Turn::Once] } else { Turn::of(stage.class) };
-        fitted = improve_with(evidence, fitted, &answers, stage.class, turns);
+        fitted = improve_with(evidence, fitted, &answers, stage.class, turns, budget);
         is_stuck = fitted.contradicted > 0;
         if fitted.contradicted > tolerated(answers.len()) {
             return ControlFlow::Break(fitted);
@@ -107,10 +109,16 @@ const MOSTLY: usize = 10;
 /// The best turn explains at least one of so many answers, or none leads out of here.
 const PROGRESS: usize = 50;
 
-/// Improves a model on these answers, which are of this class or simpler ones. Deterministic for any
-/// number of threads.
-pub fn improve_on(evidence: &Evidence, start: Fitted, answers: &[&Answered], class: Class) -> Fitted {
-    improve_with(evidence, start, answers, class, Turn::of(class))
+/// Improves a model on these answers, which are of this class or simpler ones, within a budget. Deterministic
+/// for any number of threads.
+pub fn improve_on(
+    evidence: &Evidence,
+    start: Fitted,
+    answers: &[&Answered],
+    class: Class,
+    budget: &Budget,
+) -> Fitted {
+    improve_with(evidence, start, answers, class, Turn::of(class), budget)
 }
 
 fn improve_with(
@@ -119,12 +127,13 @@ fn improve_with(
     answers: &[&Answered],
     class: Class,
     turns: &[Turn],
+    budget: &Budget,
 ) -> Fitted {
     let mut answers = answers.to_vec();
     let mut best =
         Fitted { contradicted: contradicted(&start.model, answers.iter().copied(), usize::MAX), ..start };
     loop {
-        if best.contradicted == 0 {
+        if best.contradicted == 0 || budget.is_spent() {
             return best;
         }
         front_load(&best.model, &mut answers);
@@ -132,7 +141,7 @@ fn improve_with(
             |better: &Fitted| (best.contradicted - better.contradicted) * PROGRESS >= best.contradicted;
         let mut step: Option<Fitted> = None;
         for turn in turns {
-            let turned = turn.best(evidence, &best, class, &answers);
+            let turned = turn.best(evidence, &best, class, &answers, budget);
             let is_better =
                 |other: &Fitted| step.as_ref().is_none_or(|step| other.contradicted < step.contradicted);
             step = turned.filter(is_better).or(step);
@@ -206,7 +215,12 @@ pub fn front_load(model: &Model, answers: &mut Vec<&Answered>) {
 const SAMPLES: [(usize, usize); 2] = [(40, 100), (700, 8)];
 
 /// The best of these candidates, if it is better than `best`; among equals the simplest, then the first.
-fn best_of(mut candidates: Vec<Model>, best: &Fitted, answers: &[&Answered]) -> Option<Fitted> {
+fn best_of(
+    mut candidates: Vec<Model>,
+    best: &Fitted,
+    answers: &[&Answered],
+    budget: &Budget,
+) -> Option<Fitted> {
     // The answers that contradict the model stand in front.
     let (wrong, right) = answers.split_at(best.contradicted);
     for (of_each, kept) in SAMPLES {
@@ -218,7 +232,7 @@ fn best_of(mut candidates: Vec<Model>, best: &Fitted, answers: &[&Answered]) -> 
         let held = Held::new(&best.model, &sample);
         let mut tried: Vec<(usize, u32, usize)> = candidates
             .par_iter()
-            .map(|model| held.contradicted(model, wrong.len()))
+            .map(|model| budget.contradicted_held(model, &held, wrong.len()))
             .enumerate()
             .filter(|(_, count)| *count < wrong.len())
             .map(|(index, count)| (count, simplicity::exceptions(&candidates[index]), index))
@@ -231,7 +245,7 @@ fn best_of(mut candidates: Vec<Model>, best: &Fitted, answers: &[&Answered]) -> 
         tried.truncate(kept);
         candidates = tried.into_iter().map(|(_, _, index)| candidates[index].clone()).collect();
     }
-    best_of_all(candidates, best, answers)
+    best_of_all(candidates, best, answers, budget)
 }
 
 /// About so many of these, evenly spread.
@@ -240,13 +254,15 @@ pub fn thinned<T: Copy>(all: &[T], number: usize) -> Vec<T> {
     all.iter().step_by(step).copied().collect()
 }
 
-fn best_of_all(candidates: Vec<Model>, best: &Fitted, answers: &[&Answered]) -> Option<Fitted> {
+fn best_of_all(
+    candidates: Vec<Model>,
+    best: &Fitted,
+    answers: &[&Answered],
+    budget: &Budget,
+) -> Option<Fitted> {
     candidates
         .into_par_iter()
-        .map(|model| Fitted {
-            contradicted: contradicted(&model, answers.iter().copied(), best.contradicted),
-            model,
-        })
+        .map(|model| Fitted { contradicted: budget.contradicted(&model, answers, best.contradicted), model })
         .enumerate()
         .filter(|(_, fitted)| fitted.contradicted < best.contradicted)
         .min_by_key(|(index, fitted)| (fitted.contradicted, simplicity::exceptions(&fitted.model), *index))
@@ -266,7 +282,7 @@ enum Turn {
     Twice,
     /// One knob of some of the sums that share a rule.
     Apart,
-    /// An exact sum is aligned instead, and of summands far below only kept that they are not zero.
+    /// Summands far below are rounded otherwise, also where an exact sum is aligned instead.
     Far,
 }
 
@@ -292,7 +308,14 @@ impl Turn {
     }
 
     /// The best of all turns, if it is better than `best`; among equals the first.
-    fn best(self, evidence: &Evidence, best: &Fitted, class: Class, answers: &[&Answered]) -> Option<Fitted> {
+    fn best(
+        self,
+        evidence: &Evidence,
+        best: &Fitted,
+        class: Class,
+        answers: &[&Answered],
+        budget: &Budget,
+    ) -> Option<Fitted> {
         let signature = evidence.signature();
         let model = &best.model;
         let mut groups: Vec<(Model, Vec<Turned>)> = Vec::new();
@@ -318,7 +341,11 @@ impl Turn {
             Turn::Twice => groups.extend(knobs::turn_twice(model, signature)),
             // Where more is wrong, that is not why.
             Turn::Far if best.contradicted > answers.len() / MOSTLY => {}
-            Turn::Far => groups.push((model.clone(), knobs::turn_exact_but_far(model))),
+            Turn::Far => {
+                let mut turned = knobs::turn_exact_but_far(model);
+                turned.extend(knobs::turn_far(model, Scope::All));
+                groups.push((model.clone(), turned));
+            }
             Turn::Apart => {
                 for split in knobs::split(model) {
                     let turned = knobs::turn_all(&split, signature, class, evidence);
@@ -331,7 +358,8 @@ impl Turn {
             let limit = found.as_ref().map_or(best.contradicted, |found| found.contradicted);
             let base = Fitted { model: base, contradicted: best.contradicted };
             let candidates = turned.into_iter().map(|turned| turned.model).collect();
-            found = best_of(candidates, &base, answers).filter(|other| other.contradicted < limit).or(found);
+            let better = best_of(candidates, &base, answers, budget);
+            found = better.filter(|other| other.contradicted < limit).or(found);
         }
         found
     }

@@ -10,6 +10,7 @@ use mmaprobe_model::{Format, Rounding};
 use mmaprobe_probes::Signature;
 use rayon::prelude::*;
 
+use super::budget::Budget;
 use super::evidence::Answered;
 use super::fit::{self, Fitted};
 use super::held::Held;
@@ -34,18 +35,39 @@ const TIMES: usize = 3;
 /// Fewer answers than that are not worth it.
 const WORTH: usize = 3;
 
-/// The model with the rule's choices that the fewest of these answers contradict, found by going through all
-/// combinations of some of them, then of others. Deterministic for any number of threads.
-pub fn improve(signature: &Signature, mut best: Fitted, rule: RuleId, answers: &[&Answered]) -> Fitted {
+/// Variants of a kind of combinations, at most.
+const VARIANTS: usize = 4;
+/// Of a kind of combinations, the best that are not the best of all.
+const OTHERS: usize = 2;
+
+/// Models with other choices for a rule that few of these answers contradict, found by going through all
+/// combinations of some of them, then of others, within a budget: the best first, and then those that may be
+/// better with another thing turned. Deterministic for any number of threads.
+pub fn improve(
+    signature: &Signature,
+    best: Fitted,
+    rule: RuleId,
+    answers: &[&Answered],
+    budget: &Budget,
+) -> Vec<Fitted> {
+    let mut best = best;
+    let mut others: Vec<Fitted> = Vec::new();
     for _ in 0..TIMES {
         let before = best.contradicted;
         for combinations in [Combinations::rounded, Combinations::positions, Combinations::far] {
-            for variant in 0..2 {
-                if best.contradicted < WORTH {
-                    return best;
+            for variant in 0..VARIANTS {
+                if best.contradicted < WORTH || budget.is_spent() {
+                    break;
                 }
                 if let Some(combinations) = combinations(signature, &best.model, rule, variant) {
-                    best = combinations.best(best, rule, answers);
+                    let mut found = combinations.best(&best, rule, answers, budget).into_iter();
+                    if let Some(better) = found.next() {
+                        match better.contradicted < best.contradicted {
+                            true => best = better,
+                            false => others.push(better),
+                        }
+                    }
+                    others.extend(found.take(OTHERS - 1));
                 }
             }
         }
@@ -53,7 +75,10 @@ pub fn improve(signature: &Signature, mut best: Fitted, rule: RuleId, answers: &
             break;
         }
     }
-    best
+    // A stable sort: what was found first stays first among equals.
+    others.sort_by_key(|other| other.contradicted);
+    others.truncate(2 * OTHERS);
+    std::iter::once(best).chain(others).collect()
 }
 
 /// Two lists of things about a rule, each of which can be had with each of the other.
@@ -73,12 +98,13 @@ enum Other {
 }
 
 impl Combinations {
-    /// Every width and rounding of an aligned sum, and an exact one, with every rounding of the result; in the
-    /// second variant with the other kind of exponents.
+    /// Every width and rounding of an aligned sum, and an exact one, with every rounding of the result; in some
+    /// variants with the other kind of exponents, or with a sticky bit where there was none, or without one.
     fn rounded(signature: &Signature, model: &Model, rule: RuleId, variant: usize) -> Option<Combinations> {
         let own = &model.tree.rules[rule];
         let mut fused = knobs::aligned(&own.added);
-        if variant == 1 {
+        fused.sticky ^= variant / 2 == 1;
+        if variant % 2 == 1 {
             fused.exponents = match fused.exponents {
                 Exponents::Raw => Exponents::Normalised,
                 Exponents::Normalised => Exponents::Raw,
@@ -117,6 +143,9 @@ impl Combinations {
     /// sticky bit, or without.
     fn positions(_: &Signature, model: &Model, rule: RuleId, variant: usize) -> Option<Combinations> {
         let Added::Fused(fused) = &model.tree.rules[rule].added else { return None };
+        if variant > 1 {
+            return None;
+        }
         let sticky = fused.sticky != (variant == 1);
         let first = |alignment| Added::Fused(Fused { alignment: vec![alignment], sticky, ..fused.clone() });
         Some(Combinations {
@@ -127,7 +156,7 @@ impl Combinations {
 
     /// Every way to align summands, with every other way for those far below; there is one variant.
     fn far(_: &Signature, model: &Model, rule: RuleId, variant: usize) -> Option<Combinations> {
-        if variant == 1 {
+        if variant > 0 {
             return None;
         }
         let fused = knobs::aligned(&model.tree.rules[rule].added);
@@ -156,8 +185,8 @@ impl Combinations {
         Rule { added, normalised, ..own.clone() }
     }
 
-    /// The best of all, if it is better; among equals the simplest, then the first.
-    fn best(&self, best: Fitted, rule: RuleId, answers: &[&Answered]) -> Fitted {
+    /// The best of all, best first; among equals the simplest, then the first.
+    fn best(&self, best: &Fitted, rule: RuleId, answers: &[&Answered], budget: &Budget) -> Vec<Fitted> {
         let mut ordered = answers.to_vec();
         fit::front_load(&best.model, &mut ordered);
         let (wrong, right) = ordered.split_at(best.contradicted);
@@ -170,12 +199,13 @@ impl Combinations {
         let breakable = unbroken.number_of_answers() / BREAKABLE + 1;
         let glance = |scratch: &mut Model, index: usize| {
             scratch.tree.rules[rule] = self.rule(own, index);
-            let missed = decisive.contradicted(scratch, decided);
+            let missed = budget.contradicted_in_passing(scratch, &decisive, decided);
             if missed == decided {
                 return None;
             }
-            let broken = unbroken.contradicted(scratch, breakable);
-            (broken < breakable).then(|| (missed + broken + glanced.contradicted(scratch, usize::MAX), index))
+            let broken = budget.contradicted_in_passing(scratch, &unbroken, breakable);
+            let others = || budget.contradicted_in_passing(scratch, &glanced, usize::MAX);
+            (broken < breakable).then(|| (missed + broken + others(), index))
         };
         let mut promising: Vec<(usize, usize)> =
             (0..self.len()).into_par_iter().map_init(|| best.model.clone(), glance).flatten().collect();
@@ -193,25 +223,22 @@ impl Combinations {
             .into_par_iter()
             .map(|(_, index)| {
                 let model = with(index);
-                (held.contradicted(&model, usize::MAX), simplicity::exceptions(&model), index)
+                (budget.contradicted_held(&model, &held, usize::MAX), simplicity::exceptions(&model), index)
             })
             .collect();
         sampled.sort_unstable();
         sampled.truncate(CLOSELY);
-        let found = sampled
+        let mut found: Vec<(usize, u32, usize)> = sampled
             .into_par_iter()
             .map(|(_, exceptions, index)| {
-                let model = with(index);
-                let contradicted = fit::contradicted(&model, answers.iter().copied(), best.contradicted);
-                (contradicted, exceptions, index)
+                (budget.contradicted(&with(index), answers, usize::MAX), exceptions, index)
             })
-            .min();
-        match found {
-            Some((contradicted, _, index)) if contradicted < best.contradicted => {
-                Fitted { model: with(index), contradicted }
-            }
-            _ => best,
-        }
+            .collect();
+        found.sort_unstable();
+        found
+            .into_iter()
+            .map(|(contradicted, _, index)| Fitted { model: with(index), contradicted })
+            .collect()
     }
 }
 

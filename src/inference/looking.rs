@@ -7,6 +7,7 @@ use mmaprobe_model::tree::Node;
 use rayon::prelude::*;
 
 use super::asking::Outline;
+use super::budget::Budget;
 use super::evidence::{Answered, Class, Evidence, Stage};
 use super::fit::{self, Fitted};
 use super::knobs::{Knob, Turned};
@@ -73,39 +74,73 @@ pub struct Looked {
     start: Model,
     /// With rules that were found.
     pub fitted: Fitted,
+    /// Whether the look was cut short.
+    is_cut: bool,
+    /// How many answers there were when the rules were found sum by sum, if they were.
+    summed: Option<usize>,
 }
 
 impl Looked {
-    fn at(evidence: &Evidence, start: Model) -> Looked {
-        Looked { fitted: improve_by_stage(evidence, start.clone(), HOPELESS), start }
+    /// A look at a model, within a budget.
+    fn at(evidence: &Evidence, start: Model, budget: u64) -> Looked {
+        let budget = Budget::of(budget);
+        let fitted = improve_by_stage(evidence, start.clone(), HOPELESS, &budget);
+        Looked { fitted, start, is_cut: budget.is_spent(), summed: None }
+    }
+
+    /// A look at rules that were found sum by sum.
+    fn sum_by_sum(evidence: &Evidence, start: Model) -> Looked {
+        let fitted = nodewise::fit(evidence, &start, nodewise::BUDGET);
+        Looked { fitted, start, is_cut: false, summed: Some(evidence.answers.len()) }
+    }
+
+    /// A look at a model as it is.
+    pub fn as_it_is(fitted: Fitted) -> Looked {
+        Looked { start: fitted.model.clone(), fitted, is_cut: false, summed: None }
     }
 
     /// Whether no answer contradicts it.
-    fn is_explained(&self) -> bool {
+    pub fn is_explained(&self) -> bool {
         self.fitted.contradicted == 0
+    }
+
+    /// Whether the tree is right, and nearly all rules are.
+    pub fn is_nearly_explained(&self, evidence: &Evidence) -> bool {
+        self.fitted.contradicted * NEARLY <= evidence.answers.len()
     }
 }
 
-/// A quick look at the model so far, and then at every structure: those that the fewest answers contradict
-/// first, at least one.
-pub fn quickly(starts: &Starts, known: Option<Fitted>) -> Vec<Looked> {
-    let evidence = starts.evidence;
-    if let Some(known) = known {
-        let start = known.model.clone();
-        let improved = fit::settle_nans(evidence, fit::improve(evidence, known, Stage::LAST));
-        if improved.contradicted == 0 {
-            return vec![Looked { start, fitted: improved }];
-        }
-        // What is known of each sum is mostly right.
-        let fitted = nodewise::fit(evidence, &improved.model);
-        if fitted.contradicted == 0 {
-            return vec![Looked { start, fitted }];
-        }
+/// One of so many answers contradicts a model whose tree is right.
+const NEARLY: usize = 200;
+/// Answers that models may be held against in a quick look: where the tree is right, few rules are wrong, and these
+/// are found at once.
+const QUICK: u64 = 2_000_000;
+/// And in a long one.
+const LONG: u64 = 20_000_000;
+/// Looks that are made longer.
+const LONGER: usize = 6;
+/// Trees whose rules are found sum by sum: with a wrong one, that ends soon.
+const EARLY: usize = 8;
+
+/// A look at a model that explained everything until more was asked.
+pub fn known(evidence: &Evidence, known: Fitted) -> Fitted {
+    let improved = fit::improve(evidence, known, Stage::LAST, &Budget::of(LONG));
+    let improved = fit::settle_nans(evidence, improved);
+    if improved.contradicted == 0 {
+        return improved;
     }
-    // Simpler structures go first; where one explains everything, the others only have to be told from it.
+    // What is known of each sum is mostly right.
+    let again = nodewise::fit(evidence, &improved.model, nodewise::BUDGET);
+    better_of(evidence, improved, again)
+}
+
+/// A quick look at every structure: those that the fewest answers contradict first, at least one.
+pub fn quickly(starts: &Starts) -> Vec<Looked> {
+    let evidence = starts.evidence;
     let mut looked: Vec<Looked> = Vec::new();
+    // Simpler structures go first; where one explains everything, the others only have to be told from it.
     for (_, model) in starts.structures() {
-        looked.push(Looked::at(evidence, model));
+        looked.push(Looked::at(evidence, model, QUICK));
         if looked.last().is_some_and(Looked::is_explained) {
             break;
         }
@@ -144,8 +179,44 @@ pub fn at_closer(starts: &Starts, mut looked: Vec<Looked>) -> Vec<Looked> {
         if looked.iter().any(|looked| looked.start == model) {
             continue;
         }
-        looked.push(Looked::at(evidence, model));
+        looked.push(Looked::at(evidence, model, QUICK));
         if looked.last().is_some_and(Looked::is_explained) {
+            break;
+        }
+    }
+    recounted(evidence, looked)
+}
+
+/// Rules found sum by sum in the trees that masks show, that a closer look does, and in which a quick look explained
+/// most; then longer looks where quick ones were cut short. The best first.
+pub fn longer(starts: &Starts, mut looked: Vec<Looked>) -> Vec<Looked> {
+    let evidence = starts.evidence;
+    let shown = starts.structures().take(1).chain(starts.closer().take(1)).map(|(_, start)| start);
+    let best = looked.iter().map(|looked| looked.start.clone());
+    let mut trees: Vec<Vec<Node>> = Vec::new();
+    let mut chosen: Vec<Model> = Vec::new();
+    for start in shown.chain(best) {
+        let tree = without_rules(&start);
+        if chosen.len() < EARLY && !trees.contains(&tree) {
+            trees.push(tree);
+            chosen.push(start);
+        }
+    }
+    for start in chosen {
+        if looked.last().is_some_and(|looked| looked.is_nearly_explained(evidence)) {
+            break;
+        }
+        looked.push(Looked::sum_by_sum(evidence, start));
+    }
+    let mut looked = recounted(evidence, looked);
+    if looked[0].is_nearly_explained(evidence) {
+        return looked;
+    }
+    for cut in looked.iter_mut().filter(|looked| looked.is_cut).take(LONGER) {
+        let Looked { fitted, .. } = Looked::at(evidence, cut.start.clone(), LONG);
+        cut.fitted = better_of(evidence, cut.fitted.clone(), fitted);
+        cut.is_cut = false;
+        if cut.is_explained() {
             break;
         }
     }
@@ -162,24 +233,29 @@ fn recounted(evidence: &Evidence, mut looked: Vec<Looked>) -> Vec<Looked> {
     looked
 }
 
-/// Models that are looked at anew.
-const ANEW: usize = 8;
+/// Of two models, the one that fewer answers contradict; the first among equals.
+fn better_of(evidence: &Evidence, first: Fitted, second: Fitted) -> Fitted {
+    let counted = |fitted: Fitted| Fitted {
+        contradicted: fit::contradicted(&fitted.model, evidence.answers.iter(), usize::MAX),
+        ..fitted
+    };
+    let (first, second) = (counted(first), counted(second));
+    if second.contradicted < first.contradicted { second } else { first }
+}
+
+/// Models that are looked at anew, and answers that models may be held against for each.
+const ANEW: usize = 4;
+const EACH_ANEW: u64 = 5_000_000;
 
 /// A new look at the best since more was asked: from where they are, and where they started. The best first.
 pub fn anew(evidence: &Evidence, looked: Vec<Looked>) -> Vec<Looked> {
     let mut looked = recounted(evidence, looked);
-    for Looked { start, fitted } in looked.iter_mut().take(ANEW) {
-        let improved = fit::improve(evidence, fitted.clone(), Stage::LAST);
-        for better in
-            [fit::settle_nans(evidence, improved), improve_by_stage(evidence, start.clone(), DISPUTED)]
-        {
-            let better = Fitted {
-                contradicted: fit::contradicted(&better.model, evidence.answers.iter(), usize::MAX),
-                ..better
-            };
-            if better.contradicted < fitted.contradicted {
-                *fitted = better;
-            }
+    for Looked { start, fitted, .. } in looked.iter_mut().take(ANEW) {
+        let improved = fit::improve(evidence, fitted.clone(), Stage::LAST, &Budget::of(EACH_ANEW));
+        let again = &Budget::of(EACH_ANEW);
+        let restarted = improve_by_stage(evidence, start.clone(), DISPUTED, again);
+        for better in [fit::settle_nans(evidence, improved), restarted] {
+            *fitted = better_of(evidence, fitted.clone(), better);
         }
         if fitted.contradicted == 0 {
             break;
@@ -203,17 +279,20 @@ pub fn closely(starts: &Starts, mut looked: Vec<Looked>, progress: &dyn Progress
         return fit::settle_nans(evidence, found);
     }
     progress.step("search for rules, sum by sum", None);
-    let mut trees: Vec<Vec<Node>> = Vec::new();
+    // Not where that was done already, with the same answers.
+    let summed = looked.iter().filter(|looked| looked.summed == Some(evidence.answers.len()));
+    let mut trees: Vec<Vec<Node>> = summed.map(|looked| without_rules(&looked.start)).collect();
+    let most = trees.len() + CLOSELY;
     let mut found: Vec<Fitted> = Vec::new();
     // What masks show, and what a closer look does, come before what happens to fit best with few rules.
     let shown = starts.structures().take(1).chain(starts.closer().take(2)).map(|(_, start)| start);
     for start in shown.chain(looked.iter().map(|looked| looked.start.clone())) {
         let tree = without_rules(&start);
-        if trees.len() == CLOSELY || trees.contains(&tree) {
+        if trees.len() == most || trees.contains(&tree) {
             continue;
         }
         trees.push(tree);
-        let fitted = nodewise::fit(evidence, &start);
+        let Looked { fitted, .. } = Looked::sum_by_sum(evidence, start);
         if fitted.contradicted == 0 {
             return fitted;
         }
@@ -250,27 +329,32 @@ fn further(starts: &Starts) -> Vec<Fitted> {
         .into_par_iter()
         .map(|model| {
             let start = Fitted { model, contradicted: usize::MAX };
-            let fitted =
-                [1, 2, 3].iter().fold(start, |fitted, &most| fit::improve(evidence, fitted, plain(most)));
+            let budget = Budget::of(QUICK);
+            let fitted = [1, 2, 3]
+                .iter()
+                .fold(start, |found, &most| fit::improve(evidence, found, plain(most), &budget));
             let contradicted = fit::contradicted(&fitted.model, answers.iter().copied(), usize::MAX);
             Fitted { contradicted, ..fitted }
         })
         .collect();
     glimpsed.sort_by_key(|fitted| fitted.contradicted);
     glimpsed.truncate(SEARCHED);
-    glimpsed.into_iter().map(|fitted| improve_by_stage(evidence, fitted.model, HOPELESS)).collect()
+    glimpsed
+        .into_iter()
+        .map(|fitted| improve_by_stage(evidence, fitted.model, HOPELESS, &Budget::of(QUICK)))
+        .collect()
 }
 
 /// Settles one stage of answers after the other; gives up where one of so many plain answers remains unexplained,
 /// as with a wrong order of summation.
-fn improve_by_stage(evidence: &Evidence, start: Model, hopeless: usize) -> Fitted {
+fn improve_by_stage(evidence: &Evidence, start: Model, hopeless: usize, budget: &Budget) -> Fitted {
     let mut fitted = Fitted { model: start, contradicted: usize::MAX };
     for stage in Stage::all() {
         let tolerated = |answers: usize| match stage.class {
             Class::Plain => TOLERATED + answers / hopeless,
             _ => answers,
         };
-        match fit::improve_within(evidence, fitted, stage, tolerated) {
+        match fit::improve_within(evidence, fitted, stage, budget, tolerated) {
             ControlFlow::Continue(improved) => fitted = improved,
             ControlFlow::Break(hopeless) => {
                 fitted = hopeless;

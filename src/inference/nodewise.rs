@@ -12,6 +12,7 @@ use mmaprobe_probes::Summand;
 use mmaprobe_probes::sums::Sum;
 use rayon::prelude::*;
 
+use super::budget::Budget;
 use super::depth::{self, Depths};
 use super::evidence::{Answered, Class, Evidence, Stage};
 use super::fit::{self, Fitted};
@@ -52,13 +53,12 @@ pub fn sums(model: &Model) -> Vec<Sum> {
     sums
 }
 
-/// Answers that models may be held against for one tree, all together.
+/// Answers that models may be held against for one tree, all together, where nothing else was enough.
 pub const BUDGET: u64 = 30_000_000;
 
 /// Finds rules for a tree; the rules that it comes with are where the search starts. It is given up when
-/// models have been held against [`BUDGET`] answers. Deterministic for any number of
-/// threads.
-pub fn fit(evidence: &Evidence, start: &Model) -> Fitted {
+/// models have been held against so many answers. Deterministic for any number of threads.
+pub fn fit(evidence: &Evidence, start: &Model, budget: u64) -> Fitted {
     let (model, order) = individual(start);
     let depths = Depths::new(&model, &order, depth::unchanged(evidence));
     let depth_of: Vec<usize> =
@@ -70,25 +70,30 @@ pub fn fit(evidence: &Evidence, start: &Model) -> Fitted {
             .collect()
     };
     let own_rules = model.tree.rules.len();
-    let mut search = Search::narrow(evidence, BUDGET);
+    let mut search = Search::narrow(evidence, budget);
     let mut beam = vec![Fitted { model, contradicted: usize::MAX }];
+    let mut shared: Option<Fitted> = None;
     for class in Class::ALL {
         if class == Class::Zero {
             // What is too large or too small for some sum shows with rules that are shared.
             let plain = answers(Class::Plain, order.len(), usize::MAX);
             beam = search.scored(beam, &plain);
             if beam[0].contradicted * MOSTLY <= plain.len() {
-                let shared = merged(&plain, &beam[0].model);
-                let found = with_shared_rules(evidence, shared);
+                let fewer = merged(&plain, &beam[0].model);
+                let found = with_shared_rules(evidence, fewer, budget);
                 if found.contradicted == 0 {
                     return found;
                 }
+                shared = Some(found);
             }
         }
         beam = search.scored(beam, &answers(class, usize::MAX, usize::MAX));
         if beam[0].contradicted == 0 {
             beam.retain(|fitted| fitted.contradicted == 0);
             continue;
+        }
+        if search.budget.is_spent() {
+            break;
         }
         for (depth, &rule) in order.iter().enumerate() {
             let about = answers(class, depth, usize::MAX);
@@ -106,16 +111,21 @@ pub fn fit(evidence: &Evidence, start: &Model) -> Fitted {
                 let answers = answers(class, depth, summands);
                 beam = search.scored(beam, &answers);
                 let mut better = beam[0].clone();
-                if better.contradicted > 0 && !search.is_spent() {
+                if better.contradicted > 0 && !search.budget.is_spent() {
                     // Powers of two do not show everything about the sums above.
-                    better = fit::improve_on(evidence, better, &answers, class);
+                    better = fit::improve_on(evidence, better, &answers, class, &search.budget);
                 }
                 let is_trifle = better.contradicted * TRIFLE <= answers.len();
-                if class == Class::Plain && !is_trifle && !search.is_spent() {
+                if class == Class::Plain && !is_trifle && !search.budget.is_spent() {
                     // Single turns may have led astray.
-                    let all = grid::improve(evidence.signature(), beam[0].clone(), rule, &answers);
-                    let all = fit::improve_on(evidence, all, &answers, class);
-                    better = if all.contradicted < better.contradicted { all } else { better };
+                    let (signature, budget) = (evidence.signature(), &search.budget);
+                    for start in grid::improve(signature, beam[0].clone(), rule, &answers, budget) {
+                        let other = fit::improve_on(evidence, start, &answers, class, budget);
+                        better = if other.contradicted < better.contradicted { other } else { better };
+                        if better.contradicted == 0 {
+                            break;
+                        }
+                    }
                 }
                 if better.contradicted < beam[0].contradicted {
                     beam.insert(0, better);
@@ -128,6 +138,9 @@ pub fn fit(evidence: &Evidence, start: &Model) -> Fitted {
             if class == Class::Plain && beam[0].contradicted * TOLERATED > about.len() {
                 return scored(evidence, beam.swap_remove(0).model);
             }
+            if search.budget.is_spent() {
+                break;
+            }
         }
         search.scope = Scope::All;
         beam = search.scored(beam, &answers(class, usize::MAX, usize::MAX));
@@ -138,7 +151,7 @@ pub fn fit(evidence: &Evidence, start: &Model) -> Fitted {
     let found = scored(evidence, beam.swap_remove(0).model);
     let found = fit::settle_nans(evidence, found);
     if found.contradicted > 0 {
-        return found;
+        return shared.filter(|shared| shared.contradicted <= found.contradicted).unwrap_or(found);
     }
     let all: Vec<&Answered> = evidence.answers.iter().collect();
     Fitted { model: merged(&all, &found.model), ..found }
@@ -146,13 +159,15 @@ pub fn fit(evidence: &Evidence, start: &Model) -> Fitted {
 
 /// All answers, for a model that explains nearly all plain ones: sums that add alike mostly do
 /// everything alike, and one turn for all is found where one for each would explain nothing yet.
-fn with_shared_rules(evidence: &Evidence, model: Model) -> Fitted {
+fn with_shared_rules(evidence: &Evidence, model: Model, budget: u64) -> Fitted {
+    let alone = Budget::of(budget);
     let all: Vec<&Answered> = evidence.answers.iter().collect();
     let mut found = Fitted { model: model.clone(), contradicted: usize::MAX };
     let mut next = model;
     loop {
         let start = Fitted { model: next, contradicted: usize::MAX };
-        let improved = Stage::all().fold(start, |fitted, stage| fit::improve(evidence, fitted, stage));
+        let improved =
+            Stage::all().fold(start, |fitted, stage| fit::improve(evidence, fitted, stage, &alone));
         let improved = scored(evidence, improved.model);
         if improved.contradicted >= found.contradicted {
             break;
@@ -165,13 +180,10 @@ fn with_shared_rules(evidence: &Evidence, model: Model) -> Fitted {
         }
     }
     if found.contradicted > 0 {
-        found = Search::within(evidence, SHARED).run(vec![found.model]).swap_remove(0);
+        found = Search::within(evidence, budget / 2).run(vec![found.model]).swap_remove(0);
     }
     fit::settle_nans(evidence, found)
 }
-
-/// Answers that models with shared rules may be held against.
-const SHARED: u64 = BUDGET / 2;
 
 /// Models that explain everything so far and are taken along.
 const PLATEAU: usize = 12;

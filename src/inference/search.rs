@@ -6,11 +6,11 @@
 //! in a later class.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use mmaprobe_model::Model;
 use rayon::prelude::*;
 
+use super::budget::Budget;
 use super::evidence::{Answered, Class, Evidence, Stage};
 use super::fit::{self, Fitted};
 use super::held::Held;
@@ -38,43 +38,35 @@ const SAMPLED: usize = 400;
 /// model does not explain have to show at once that something is better.
 const PAIRED: usize = 30;
 const DECISIVE: usize = 3;
-/// Making a model costs as much as holding it against so many answers.
-const MODEL: u64 = 8;
 /// Answers that candidates may be held against, all together, before the search is given up.
 const BUDGET: u64 = 80_000_000;
 
 /// A search over all stages of answers from several models to start from.
 pub struct Search<'e, 'd> {
     evidence: &'e Evidence<'d>,
-    spent: AtomicU64,
     /// The rules whose knobs are turned.
     pub scope: Scope,
     /// Models that are expanded in each step.
     width: usize,
-    /// Answers that models may be held against.
-    budget: u64,
+    /// What models may be held against, all together.
+    pub budget: Budget,
 }
 
 impl<'e, 'd> Search<'e, 'd> {
     /// A search over this evidence, in all rules.
     pub fn new(evidence: &'e Evidence<'d>) -> Search<'e, 'd> {
-        Search { evidence, spent: AtomicU64::new(0), scope: Scope::All, width: WIDTH, budget: BUDGET }
+        Search { evidence, scope: Scope::All, width: WIDTH, budget: Budget::of(BUDGET) }
     }
 
     /// The same, given up when models have been held against `budget` answers, all together.
     pub fn within(evidence: &'e Evidence<'d>, budget: u64) -> Search<'e, 'd> {
-        Search { budget, ..Search::new(evidence) }
+        Search { budget: Budget::of(budget), ..Search::new(evidence) }
     }
 
     /// A search in one rule after the other: of one, fewer combinations have to be kept. It is given up
     /// when models have been held against `budget` answers, all together.
     pub fn narrow(evidence: &'e Evidence<'d>, budget: u64) -> Search<'e, 'd> {
-        Search { width: NARROW, budget, ..Search::new(evidence) }
-    }
-
-    /// Answers that models have been held against so far.
-    pub fn spent(&self) -> u64 {
-        self.spent.load(Ordering::Relaxed)
+        Search { width: NARROW, ..Search::within(evidence, budget) }
     }
 
     /// The models that the fewest answers contradict, best first; those that none does, if there are
@@ -104,7 +96,7 @@ impl<'e, 'd> Search<'e, 'd> {
         let mut beam = self.scored(beam, answers);
         let mut idle = 0;
         let mut expanded: Vec<Model> = Vec::new();
-        while beam[0].contradicted > 0 && idle < PATIENCE && !self.is_spent() {
+        while beam[0].contradicted > 0 && idle < PATIENCE && !self.budget.is_spent() {
             match self.step(&beam, answers, class, &mut expanded) {
                 Some(next) => {
                     idle = if next[0].contradicted < beam[0].contradicted { 0 } else { idle + 1 };
@@ -112,7 +104,7 @@ impl<'e, 'd> Search<'e, 'd> {
                 }
                 None => idle = PATIENCE,
             }
-            if idle == PATIENCE && beam[0].contradicted > 0 && !self.is_spent() {
+            if idle == PATIENCE && beam[0].contradicted > 0 && !self.budget.is_spent() {
                 let pairs = self.pairs(&beam[0], answers, class);
                 let next = self.scored(pairs.into_iter().chain(beam.iter().cloned()).collect(), answers);
                 if next[0].contradicted < beam[0].contradicted {
@@ -134,7 +126,7 @@ impl<'e, 'd> Search<'e, 'd> {
         let mut scored: Vec<Fitted> = beam
             .into_par_iter()
             .map(|fitted| Fitted {
-                contradicted: self.count(&fitted.model, answers, usize::MAX),
+                contradicted: self.budget.contradicted(&fitted.model, answers, usize::MAX),
                 model: fitted.model,
             })
             .collect();
@@ -239,12 +231,17 @@ impl<'e, 'd> Search<'e, 'd> {
                         continue;
                     }
                     let model = twice.model;
-                    let missed = self.count_held(&model, &decisive, DECISIVE);
+                    let missed = self.budget.contradicted_held(&model, &decisive, DECISIVE);
                     if missed == decisive.number_of_answers() {
                         continue;
                     }
-                    let broken = self.count_held(&model, &right, right.number_of_answers() / BREAKABLE + 1);
-                    let contradicted = missed + self.count_held(&model, &wrong, usize::MAX) + broken;
+                    let broken = self.budget.contradicted_held(
+                        &model,
+                        &right,
+                        right.number_of_answers() / BREAKABLE + 1,
+                    );
+                    let contradicted =
+                        missed + self.budget.contradicted_held(&model, &wrong, usize::MAX) + broken;
                     if contradicted < decisive.number_of_answers() + wrong.number_of_answers() {
                         kept.push((contradicted, simplicity::exceptions(&model), model));
                     }
@@ -278,8 +275,8 @@ impl<'e, 'd> Search<'e, 'd> {
                 let Candidate { base, turned: Turned { model, .. } } = &candidates[index];
                 let [wrong, right] = &held[*base];
                 let limit = right.number_of_answers() / BREAKABLE + 1;
-                let broken = self.count_held(model, right, limit);
-                let count = || broken + self.count_held(model, wrong, usize::MAX);
+                let broken = self.budget.contradicted_held(model, right, limit);
+                let count = || broken + self.budget.contradicted_held(model, wrong, usize::MAX);
                 (broken < limit).then(|| (count(), simplicity::exceptions(model), index))
             })
             .collect();
@@ -304,11 +301,11 @@ impl<'e, 'd> Search<'e, 'd> {
     /// Adds the turns that keep everything explained.
     fn spread(&self, beam: &mut Vec<Fitted>, answers: &[&Answered], class: Class, plateau: usize) {
         let mut from = 0;
-        while from < beam.len() && beam.len() < plateau && !self.is_spent() {
+        while from < beam.len() && beam.len() < plateau && !self.budget.is_spent() {
             let mut kept: Vec<Model> = self
                 .turns(&beam[from].model, class)
                 .into_par_iter()
-                .filter(|turned| self.count(&turned.model, answers, 1) == 0)
+                .filter(|turned| self.budget.contradicted(&turned.model, answers, 1) == 0)
                 .map(|turned| turned.model)
                 .collect();
             kept.sort_by_cached_key(simplicity::exceptions);
@@ -324,25 +321,6 @@ impl<'e, 'd> Search<'e, 'd> {
 
     fn relevant(&self, stage: Stage) -> Vec<&'e Answered> {
         self.evidence.answers.iter().filter(|answered| stage.has(answered)).collect()
-    }
-
-    fn count(&self, model: &Model, answers: &[&Answered], limit: usize) -> usize {
-        let mut seen = MODEL;
-        let counted = fit::contradicted(model, answers.iter().copied().inspect(|_| seen += 1), limit);
-        self.spent.fetch_add(seen, Ordering::Relaxed);
-        counted
-    }
-
-    /// The same, for a model's neighbours.
-    fn count_held(&self, model: &Model, held: &Held, limit: usize) -> usize {
-        let (counted, seen) = held.contradicted_of(model, limit);
-        self.spent.fetch_add(MODEL + seen as u64, Ordering::Relaxed);
-        counted
-    }
-
-    /// Whether the search is given up.
-    pub fn is_spent(&self) -> bool {
-        self.spent() > self.budget
     }
 }
 

@@ -1,0 +1,122 @@
+//! Asking and looking in turns, until a model explains every answer or nothing is left to try.
+
+use super::asking::{self, Outline};
+use super::evidence::Evidence;
+use super::fit::Fitted;
+use super::looking::{self, Looked, Starts};
+use super::trust::Distrust;
+use super::{Progress, disputed};
+use crate::device::DeviceError;
+
+/// How a search ended.
+#[derive(Clone, Debug)]
+pub enum Searched {
+    /// With this model, which the fewest answers contradict.
+    Best(Box<Fitted>),
+    /// The device does not answer alike every time.
+    Distrusted(Distrust),
+}
+
+/// Times that what is disputed is asked about.
+const DISPUTES: u64 = 4;
+
+/// Sets the seeds of what is disputed apart, of one time from those of the next.
+const TIME: u64 = 1000;
+
+/// A search from a model that explained everything until more was asked, or that explains nearly everything:
+/// what it fails at is asked about.
+///
+/// # Errors
+/// If the device fails.
+pub fn again(
+    evidence: &mut Evidence,
+    known: Fitted,
+    seed: u64,
+    progress: &dyn Progress,
+) -> Result<Fitted, DeviceError> {
+    progress.step("search for rules", None);
+    let found = looking::known(evidence, known);
+    pursued(evidence, found, seed, progress)
+}
+
+/// Asks where a model that explains nearly everything fails, and looks at it again, as long as it does not explain
+/// everything.
+fn pursued(
+    evidence: &mut Evidence,
+    mut found: Fitted,
+    seed: u64,
+    progress: &dyn Progress,
+) -> Result<Fitted, DeviceError> {
+    for time in 0..DISPUTES {
+        let seed = seed.wrapping_add(TIME * time);
+        if found.contradicted == 0 || !disputed::ask(evidence, &[&found], seed)? {
+            break;
+        }
+        progress.step("search for rules, after asking what is disputed", None);
+        found = looking::known(evidence, found);
+    }
+    Ok(found)
+}
+
+/// A search in every structure of the orders that were found, and where that is not enough of those that a
+/// closer look finds. A model that explains less than everything may be known already.
+///
+/// # Errors
+/// If the device fails.
+pub fn anew(
+    evidence: &mut Evidence,
+    outline: &mut Outline,
+    known: Option<Fitted>,
+    seed: u64,
+    progress: &dyn Progress,
+) -> Result<Searched, DeviceError> {
+    progress.step("search for rules", None);
+    let mut looked = looking::quickly(&Starts { evidence, outline });
+    if looked[0].is_explained() {
+        return Ok(Searched::Best(Box::new(looked.swap_remove(0).fitted)));
+    }
+    // Asking costs less than searching.
+    if let Some(distrust) = asking::again(evidence)? {
+        return Ok(Searched::Distrusted(distrust));
+    }
+    asking::closer(evidence, outline, seed)?;
+    asking::each_sum(evidence, outline, seed)?;
+    let starts = &Starts { evidence, outline };
+    looked.extend(known.map(Looked::as_it_is));
+    looked = looking::at_closer(starts, looked);
+    if !looked[0].is_explained() {
+        progress.step("search for rules, sum by sum", None);
+        looked = looking::longer(starts, looked);
+    }
+    if looked[0].is_nearly_explained(evidence) {
+        let found = pursued(evidence, looked[0].fitted.clone(), seed, progress)?;
+        looked.insert(0, Looked::as_it_is(found));
+    }
+    looked = disputes(evidence, looked, seed.wrapping_add(TIME * DISPUTES), progress)?;
+    let found = looking::closely(&Starts { evidence, outline }, looked, progress);
+    if found.contradicted == 0 {
+        return Ok(Searched::Best(Box::new(found)));
+    }
+    let found = pursued(evidence, found, seed.wrapping_add(2 * TIME * DISPUTES), progress)?;
+    Ok(Searched::Best(Box::new(found)))
+}
+
+/// Asks where models that explain nearly everything fail or disagree, and then looks at them anew, as long as
+/// none explains everything.
+fn disputes(
+    evidence: &mut Evidence,
+    mut looked: Vec<Looked>,
+    seed: u64,
+    progress: &dyn Progress,
+) -> Result<Vec<Looked>, DeviceError> {
+    for time in 0..DISPUTES {
+        let models: Vec<&Fitted> = looked.iter().map(|looked| &looked.fitted).collect();
+        let seed = seed.wrapping_add(TIME * time);
+        if looked[0].is_explained() || !disputed::ask(evidence, &models, seed)? {
+            break;
+        }
+        progress.step("search for rules, after asking what is disputed", None);
+        looked = looking::anew(evidence, looked);
+    }
+    Ok(looked)
+}
