@@ -220,11 +220,13 @@ pub fn characterize_with(
             fitted = Some(found);
             continue;
         }
-        found = fit::simplify(evidence, found);
+        let mut left = Vec::new();
+        found = fit::simplify(evidence, found, &mut left);
         found.model = found.model.canonical();
         progress.step("separating candidates", None);
         let seed = options.seed.wrapping_add(1000 * attempt);
-        let rivals = looking::rivals(&Starts { evidence, outline: &outline }, &found.model);
+        let mut rivals = looking::rivals(&Starts { evidence, outline: &outline }, &found.model);
+        rivals.extend(left.into_iter().map(looking::with_own_rules));
         match separate::separate(evidence, &found.model, rivals, seed)? {
             Separation::Contradicted => {
                 fitted = Some(found);

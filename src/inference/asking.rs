@@ -25,8 +25,10 @@ pub struct Outline {
     pub nested: Vec<Skeleton>,
     /// Fraction bits at which something is lost.
     pub cuts: Vec<i32>,
-    /// Other orders, from [a closer look](closer).
+    /// Other orders, from [a closer look](closer), and then what is combined of those.
     pub closer: Vec<Skeleton>,
+    /// How many of these were not combined.
+    found: usize,
 }
 
 /// Asks random inputs. Of all that is asked, this says most about everything: asked before anything else, it
@@ -61,7 +63,8 @@ pub fn outline(evidence: &mut Evidence, progress: &dyn Progress) -> Result<Outli
     progress.step("crafted probes", None);
     let cuts = ask_crafted(evidence, &order.skeleton)?;
     let nested = nesting::refine(evidence, &order.skeleton, &cuts)?;
-    Ok(Outline { order, order_answers, nested, cuts, closer })
+    let found = closer.len();
+    Ok(Outline { order, order_answers, nested, cuts, closer, found })
 }
 
 /// Orders that are combined of what several ways of asking show, at most.
@@ -79,6 +82,7 @@ pub fn closer(evidence: &mut Evidence, outline: &mut Outline, seed: u64) -> Resu
     evidence.ask_aside(vec![first])?;
     let second = sums.second_probe(evidence);
     evidence.ask_aside(vec![second])?;
+    outline.closer.truncate(outline.found);
     let handed = handing::orders(evidence, seed)?;
     let grouped = sums.orders(evidence, masked);
     for order in handed.into_iter().chain(grouped) {
@@ -86,6 +90,7 @@ pub fn closer(evidence: &mut Evidence, outline: &mut Outline, seed: u64) -> Resu
             outline.closer.push(order);
         }
     }
+    outline.found = outline.closer.len();
     // What each of them shows beside the others: all together, then in pairs.
     let others: Vec<&Skeleton> = outline.nested.iter().chain(&outline.closer).collect();
     let with = |order: &Skeleton, other: &&Skeleton| order::combined(&signature, order, other);
@@ -97,9 +102,12 @@ pub fn closer(evidence: &mut Evidence, outline: &mut Outline, seed: u64) -> Resu
     let mut known: Vec<Skeleton> = std::iter::once(masked).chain(others.iter().copied()).map(plain).collect();
     let mut combined: Vec<Skeleton> = Vec::new();
     for order in std::iter::once(all).chain(first).chain(pairs) {
-        if combined.len() < COMBINED && !known.contains(&order) {
+        if !known.contains(&order) {
             known.push(order.clone());
             combined.push(order);
+        }
+        if combined.len() == COMBINED {
+            break;
         }
     }
     outline.closer.extend(combined);

@@ -28,11 +28,6 @@ impl Budget {
         Budget { limit, spent: AtomicU64::new(0) }
     }
 
-    /// As many answers as it takes.
-    pub fn unlimited() -> Budget {
-        Budget::of(u64::MAX)
-    }
-
     /// Answers that models have been held against so far.
     pub fn spent(&self) -> u64 {
         self.spent.load(Ordering::Relaxed)

@@ -176,27 +176,35 @@ pub fn settle_nans(evidence: &Evidence, fitted: Fitted) -> Fitted {
     }
 }
 
-/// Takes every exception back that no answer asks for, also those of sums that may be added as others are. Deterministic for any number of threads.
-pub fn simplify(evidence: &Evidence, mut fitted: Fitted) -> Fitted {
+/// Takes every exception back that no answer asks for, also those of sums that may be added as others are, and
+/// puts the models with sums of their own into `left`: these explain everything, too. Deterministic for any number
+/// of threads.
+pub fn simplify(evidence: &Evidence, mut fitted: Fitted, left: &mut Vec<Model>) -> Fitted {
     if fitted.contradicted > 0 {
         return fitted;
     }
     loop {
         let own = simplicity::exceptions(&fitted.model);
-        let mut simpler: Vec<(u32, Model)> =
-            knobs::turn_all(&fitted.model, evidence.signature(), Class::Nan, evidence)
-                .into_iter()
-                .map(|turned| turned.model)
-                .chain(knobs::turn_alike(&fitted.model).into_iter().map(|turned| turned.model.canonical()))
-                .map(|model| (simplicity::exceptions(&model), model))
-                .filter(|(exceptions, _)| *exceptions < own)
-                .collect();
+        let turned = knobs::turn_all(&fitted.model, evidence.signature(), Class::Nan, evidence);
+        let alike = knobs::turn_alike(&fitted.model).into_iter().map(|turned| turned.model.canonical());
+        let mut simpler: Vec<(u32, Model)> = turned
+            .into_iter()
+            .map(|turned| turned.model)
+            .chain(alike)
+            .map(|model| (simplicity::exceptions(&model), model))
+            .filter(|(exceptions, _)| *exceptions < own)
+            .collect();
         // A stable sort: the first among equals.
         simpler.sort_by_key(|(exceptions, _)| *exceptions);
         let found =
             simpler.into_par_iter().find_first(|(_, model)| contradicted(model, evidence.all(), 1) == 0);
         match found {
-            Some((_, model)) => fitted.model = model,
+            Some((_, model)) => {
+                if model.tree.rules.len() < fitted.model.tree.rules.len() {
+                    left.push(fitted.model);
+                }
+                fitted.model = model;
+            }
             None => return fitted,
         }
     }

@@ -23,7 +23,7 @@ pub use ends::{turn_ends, turn_ends_of_each};
 pub use everywhere::turn_everywhere;
 pub use joint::{
     split, turn_alignments, turn_alike, turn_each_alignment, turn_exact_but_far, turn_far, turn_kind,
-    turn_positions,
+    turn_near_far, turn_positions,
 };
 pub use nans::nan_rules;
 use nans::nan_words;

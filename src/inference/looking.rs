@@ -90,7 +90,7 @@ impl Looked {
 
     /// A look at rules that were found sum by sum.
     fn sum_by_sum(evidence: &Evidence, start: Model) -> Looked {
-        let fitted = nodewise::fit(evidence, &start, nodewise::BUDGET);
+        let fitted = nodewise::fit(evidence, &start);
         Looked { fitted, start, is_cut: false, summed: Some(evidence.answers.len()) }
     }
 
@@ -104,6 +104,11 @@ impl Looked {
         self.fitted.contradicted == 0
     }
 
+    /// Whether it is worth a longer look.
+    fn is_mostly_explained(&self, evidence: &Evidence) -> bool {
+        self.fitted.contradicted * MOSTLY <= evidence.answers.len()
+    }
+
     /// Whether the tree is right, and nearly all rules are.
     pub fn is_nearly_explained(&self, evidence: &Evidence) -> bool {
         self.fitted.contradicted * NEARLY <= evidence.answers.len()
@@ -112,6 +117,9 @@ impl Looked {
 
 /// One of so many answers contradicts a model whose tree is right.
 const NEARLY: usize = 200;
+/// And one of so many a model that is worth a longer look at once; and how many of those get one.
+const MOSTLY: usize = 100;
+const AT_ONCE: usize = 2;
 /// Answers that models may be held against in a quick look: where the tree is right, few rules are wrong, and these
 /// are found at once.
 const QUICK: u64 = 2_000_000;
@@ -130,7 +138,7 @@ pub fn known(evidence: &Evidence, known: Fitted) -> Fitted {
         return improved;
     }
     // What is known of each sum is mostly right.
-    let again = nodewise::fit(evidence, &improved.model, nodewise::BUDGET);
+    let again = nodewise::fit(evidence, &improved.model);
     better_of(evidence, improved, again)
 }
 
@@ -147,6 +155,12 @@ pub fn quickly(starts: &Starts) -> Vec<Looked> {
     }
     // A stable sort: simpler structures first among equals.
     looked.sort_by_key(|looked| looked.fitted.contradicted);
+    // What explains most was not cut short for being wrong.
+    let most = looked.iter().take(AT_ONCE).take_while(|looked| looked.is_mostly_explained(evidence)).count();
+    if !looked[0].is_explained() && most > 0 {
+        lengthened(evidence, &mut looked[..most], most);
+        looked = recounted(evidence, looked);
+    }
     looked
 }
 
@@ -163,6 +177,12 @@ pub fn rivals(starts: &Starts, model: &Model) -> Vec<Turned> {
             rival.model != *model && fit::contradicted(&rival.model, starts.evidence.all(), 1) == 0
         })
         .collect()
+}
+
+/// A model with more rules than the one that was found, as a rival.
+pub fn with_own_rules(model: Model) -> Turned {
+    let choice = format!("{} rules, with sums that are added in ways of their own", model.tree.rules.len());
+    Turned { knob: Knob { what: "rules of the sums".to_string(), rule: None }, choice, model }
 }
 
 /// Trees, the best of all looks, whose rules are found sum by sum.
@@ -202,17 +222,26 @@ pub fn longer(starts: &Starts, mut looked: Vec<Looked>) -> Vec<Looked> {
             chosen.push(start);
         }
     }
+    if looked[0].is_nearly_explained(evidence) {
+        return looked;
+    }
     for start in chosen {
+        looked.push(Looked::sum_by_sum(evidence, start));
         if looked.last().is_some_and(|looked| looked.is_nearly_explained(evidence)) {
             break;
         }
-        looked.push(Looked::sum_by_sum(evidence, start));
     }
     let mut looked = recounted(evidence, looked);
     if looked[0].is_nearly_explained(evidence) {
         return looked;
     }
-    for cut in looked.iter_mut().filter(|looked| looked.is_cut).take(LONGER) {
+    lengthened(evidence, &mut looked, LONGER);
+    recounted(evidence, looked)
+}
+
+/// Makes so many of the looks that were cut short longer, until one explains everything.
+fn lengthened(evidence: &Evidence, looked: &mut [Looked], most: usize) {
+    for cut in looked.iter_mut().filter(|looked| looked.is_cut).take(most) {
         let Looked { fitted, .. } = Looked::at(evidence, cut.start.clone(), LONG);
         cut.fitted = better_of(evidence, cut.fitted.clone(), fitted);
         cut.is_cut = false;
@@ -220,7 +249,6 @@ pub fn longer(starts: &Starts, mut looked: Vec<Looked>) -> Vec<Looked> {
             break;
         }
     }
-    recounted(evidence, looked)
 }
 
 /// The same, with what contradicts each of all that has been asked since; the best first.
@@ -264,7 +292,7 @@ pub fn anew(evidence: &Evidence, looked: Vec<Looked>) -> Vec<Looked> {
     recounted(evidence, looked)
 }
 
-/// A close look where nothing else was enough: rules found sum by sum; then other starts, and a wide search
+/// A close look where nothing else was enough: two knobs at a time; rules found sum by sum; then other starts, and a wide search
 /// from the best of all. The best model.
 pub fn closely(starts: &Starts, mut looked: Vec<Looked>, progress: &dyn Progress) -> Fitted {
     let evidence = starts.evidence;

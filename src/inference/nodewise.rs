@@ -53,12 +53,12 @@ pub fn sums(model: &Model) -> Vec<Sum> {
     sums
 }
 
-/// Answers that models may be held against for one tree, all together, where nothing else was enough.
+/// Answers that models may be held against for one tree, all together; and half as many again with shared rules.
 pub const BUDGET: u64 = 30_000_000;
 
 /// Finds rules for a tree; the rules that it comes with are where the search starts. It is given up when
-/// models have been held against so many answers. Deterministic for any number of threads.
-pub fn fit(evidence: &Evidence, start: &Model, budget: u64) -> Fitted {
+/// models have been held against [`BUDGET`] answers. Deterministic for any number of threads.
+pub fn fit(evidence: &Evidence, start: &Model) -> Fitted {
     let (model, order) = individual(start);
     let depths = Depths::new(&model, &order, depth::unchanged(evidence));
     let depth_of: Vec<usize> =
@@ -70,7 +70,7 @@ pub fn fit(evidence: &Evidence, start: &Model, budget: u64) -> Fitted {
             .collect()
     };
     let own_rules = model.tree.rules.len();
-    let mut search = Search::narrow(evidence, budget);
+    let mut search = Search::narrow(evidence, BUDGET);
     let mut beam = vec![Fitted { model, contradicted: usize::MAX }];
     let mut shared: Option<Fitted> = None;
     for class in Class::ALL {
@@ -80,7 +80,7 @@ pub fn fit(evidence: &Evidence, start: &Model, budget: u64) -> Fitted {
             beam = search.scored(beam, &plain);
             if beam[0].contradicted * MOSTLY <= plain.len() {
                 let fewer = merged(&plain, &beam[0].model);
-                let found = with_shared_rules(evidence, fewer, budget);
+                let found = with_shared_rules(evidence, fewer);
                 if found.contradicted == 0 {
                     return found;
                 }
@@ -159,8 +159,8 @@ pub fn fit(evidence: &Evidence, start: &Model, budget: u64) -> Fitted {
 
 /// All answers, for a model that explains nearly all plain ones: sums that add alike mostly do
 /// everything alike, and one turn for all is found where one for each would explain nothing yet.
-fn with_shared_rules(evidence: &Evidence, model: Model, budget: u64) -> Fitted {
-    let alone = Budget::of(budget);
+fn with_shared_rules(evidence: &Evidence, model: Model) -> Fitted {
+    let alone = Budget::of(BUDGET);
     let all: Vec<&Answered> = evidence.answers.iter().collect();
     let mut found = Fitted { model: model.clone(), contradicted: usize::MAX };
     let mut next = model;
@@ -180,7 +180,7 @@ fn with_shared_rules(evidence: &Evidence, model: Model, budget: u64) -> Fitted {
         }
     }
     if found.contradicted > 0 {
-        found = Search::within(evidence, budget / 2).run(vec![found.model]).swap_remove(0);
+        found = Search::within(evidence, BUDGET / 2).run(vec![found.model]).swap_remove(0);
     }
     fit::settle_nans(evidence, found)
 }

@@ -232,7 +232,7 @@ impl<'e, 'd> Search<'e, 'd> {
                     }
                     let model = twice.model;
                     let missed = self.budget.contradicted_held(&model, &decisive, DECISIVE);
-                    if missed == decisive.number_of_answers() {
+                    if missed >= decisive.number_of_answers() {
                         continue;
                     }
                     let broken = self.budget.contradicted_held(

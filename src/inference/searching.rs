@@ -36,7 +36,7 @@ pub fn again(
 ) -> Result<Fitted, DeviceError> {
     progress.step("search for rules", None);
     let found = looking::known(evidence, known);
-    pursued(evidence, found, seed, progress)
+    pursued(evidence, found, seed.wrapping_add(3 * TIME * DISPUTES), progress)
 }
 
 /// Asks where a model that explains nearly everything fails, and looks at it again, as long as it does not explain

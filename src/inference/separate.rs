@@ -5,8 +5,6 @@
 //! and put to the device, until each candidate is contradicted, or no input that was tried tells it
 //! from the model.
 
-use std::collections::HashSet;
-
 use mmaprobe_model::Model;
 use mmaprobe_probes::{DotAdd, Probe};
 use rayon::prelude::*;
@@ -150,15 +148,16 @@ pub fn standing(mut candidates: Vec<Turned>, model: &Model, answers: &[&Answered
     candidates
 }
 
-/// Choices other than a model's own, each once: every single change, and those of an alignment, of small results
-/// and of sums that are added alike, which only several changes together make possible.
+/// Choices other than a model's own: every single change, and those of an alignment, of small results and of sums
+/// that are added alike, which only several changes together make possible. Some come more than once.
 pub fn neighbours(evidence: &Evidence, model: &Model) -> Vec<Turned> {
-    let mut seen = HashSet::new();
     knobs::turn_all(model, evidence.signature(), Class::Nan, evidence)
         .into_iter()
         .chain(knobs::turn_alignments(model, true, Scope::All))
+        .chain(knobs::turn_near_far(model))
+        .chain(knobs::turn_kind(model, evidence.signature(), Scope::All))
         .chain(knobs::turn_ends_of_each(model))
         .chain(knobs::turn_alike(model))
-        .filter(|turned| turned.model != *model && seen.insert((turned.knob.clone(), turned.choice.clone())))
+        .filter(|turned| turned.model != *model)
         .collect()
 }

@@ -106,7 +106,7 @@ impl std::fmt::Display for Structure {
             Structure::Interleaved { groups } => {
                 write!(f, "products in {groups} interleaved groups, then the accumulator")
             }
-            Structure::ScaledSums => f.write_str("sums of products scaled as a whole"),
+            Structure::ScaledSums => f.write_str("the products of each block summed, then scaled"),
             Structure::ExactGroups { size } => write!(f, "exact sums of {size} products first"),
         }
     }
@@ -324,6 +324,8 @@ impl Builder<'_> {
 
     /// The sums of the products of each block, scaled.
     fn scaled_sums(&mut self, products: &[usize], block: usize, rule: RuleId) -> Vec<NodeId> {
+        let mut products = products.to_vec();
+        products.sort_unstable();
         let groups = products.chunk_by(|x, y| x / block == y / block);
         groups
             .map(|group| {

@@ -65,7 +65,11 @@ fn turn_signs(model: &Model, class: Class, pair: [RuleId; 2], turned: &mut Vec<T
                 changed.tree.rules[rule].zero = zero;
             }
             let knob = Knob { what: format!("signs of zero of R{} and R{}", pair[0], pair[1]), rule: None };
-            turned.push(Turned { knob, choice: format!("{signs:?} and {others:?}"), model: changed });
+            turned.push(Turned {
+                knob,
+                choice: format!("{} and {}", sign_words(signs), sign_words(others)),
+                model: changed,
+            });
         }
     }
 }

@@ -1,5 +1,7 @@
 //! Several things turned at once, where each alone may be contradicted.
 
+use std::ops::RangeInclusive;
+
 use mmaprobe_model::Rounding;
 use mmaprobe_model::format::RoundTo;
 use mmaprobe_model::tree::{Added, Alignment, Exponents, Far, Fused, Model, Node, Normalised, Rule, RuleId};
@@ -60,10 +62,10 @@ pub fn turn_alignments(model: &Model, closely: bool, scope: Scope) -> Vec<Turned
                             alignment.fraction_bits = bits.min(MOST_FRACTION_BITS);
                             alignment.rounding = rounding.unwrap_or(alignment.rounding);
                         }
-                        let choice = format!(
-                            "F = {}, {}, exponents {exponent_words}, zeros {zero_words}",
-                            alignment[0].fraction_bits, alignment[0].rounding,
-                        );
+                        let each =
+                            alignment.iter().map(|a| format!("F = {}, {}", a.fraction_bits, a.rounding));
+                        let all = each.collect::<Vec<_>>().join(" | ");
+                        let choice = format!("{all}, exponents {exponent_words}, zeros {zero_words}");
                         push(alignment, exponents, zeros, choice);
                     }
                 }
@@ -194,6 +196,26 @@ pub fn turn_kind(model: &Model, signature: &Signature, scope: Scope) -> Vec<Turn
 /// Models in which summands that are far below the largest are rounded otherwise: the first summand, the
 /// others or all, from every distance on, in every way.
 pub fn turn_far(model: &Model, scope: Scope) -> Vec<Turned> {
+    turn_far_within(model, scope, |_| 0..=MOST_DISTANCE)
+}
+
+/// Distances that differ by so much from a rule's own are near it.
+const NEAR: i32 = 2;
+
+/// The same, of rules that round summands far below otherwise, at about the same distance.
+pub fn turn_near_far(model: &Model) -> Vec<Turned> {
+    let near = |fused: &Fused| match fused.alignment.iter().find_map(|alignment| alignment.far) {
+        Some(far) => (far.distance - NEAR).max(0)..=(far.distance + NEAR).min(MOST_DISTANCE),
+        None => RangeInclusive::new(1, 0),
+    };
+    turn_far_within(model, Scope::All, near)
+}
+
+fn turn_far_within(
+    model: &Model,
+    scope: Scope,
+    distances: impl Fn(&Fused) -> RangeInclusive<i32>,
+) -> Vec<Turned> {
     let mut turned = Vec::new();
     for (rule, own) in rules(model, scope) {
         let Added::Fused(fused) = &own.added else { continue };
@@ -204,7 +226,7 @@ pub fn turn_far(model: &Model, scope: Scope) -> Vec<Turned> {
         for (what, targets) in
             [("the first", [true, false]), ("the others", [false, true]), ("all", [true; 2])]
         {
-            for distance in 0..=MOST_DISTANCE {
+            for distance in distances(fused) {
                 for rounding in Rounding::EVERY {
                     let far = Some(Far { distance, rounding });
                     let aligned = |(position, alignment): (usize, &Alignment)| match targets[position.min(1)]
@@ -244,6 +266,8 @@ pub fn turn_alike(model: &Model) -> Vec<Turned> {
             let choice = format!("as {} is added", sum_words(model, other));
             Turned { knob, choice, model: changed }
         })
+        // Only the root has to be rounded.
+        .filter(|turned| turned.model.check().is_ok())
         .collect()
 }
 

@@ -168,12 +168,21 @@ fn pair_at(nodes: &[Node], sum: NodeId) -> Option<Pair> {
 
 impl Pair {
     /// How it is added.
-    fn how(&self) -> Pairs {
+    fn how(&self, nodes: &[Node]) -> Pairs {
         match self.start_rule {
             None => Pairs::AtOnce,
-            Some(_) if self.first < self.second => Pairs::EarlierFirst,
+            Some(_) if index(nodes, self.first) < index(nodes, self.second) => Pairs::EarlierFirst,
             Some(_) => Pairs::LaterFirst,
         }
+    }
+}
+
+/// The k of a product, scaled or not.
+fn index(nodes: &[Node], id: NodeId) -> usize {
+    match nodes[id] {
+        Node::Product(k) => k,
+        Node::Scaled { child, .. } => index(nodes, child),
+        _ => unreachable!("a pair is of products"),
     }
 }
 
@@ -202,7 +211,10 @@ fn add_each_pair(model: &mut Model, how: impl Fn(&Pair) -> Pairs) {
         let into = &mut model.tree.nodes;
         let copied = match (node, &pairs[id]) {
             (Node::Sum { rule, .. }, Some(pair)) => {
-                let (low, high) = (pair.first.min(pair.second), pair.first.max(pair.second));
+                let (low, high) = match index(&nodes, pair.first) < index(&nodes, pair.second) {
+                    true => (pair.first, pair.second),
+                    false => (pair.second, pair.first),
+                };
                 let how = how(pair);
                 let (first, second) = if how == Pairs::LaterFirst { (high, low) } else { (low, high) };
                 let (first, second) = (moved[first], moved[second]);
@@ -235,7 +247,7 @@ pub(super) fn swapped_starts(model: &Model) -> Vec<Model> {
     chains
         .map(|chain| {
             let mut other = model.clone();
-            add_each_pair(&mut other, |pair| match pair.how() {
+            add_each_pair(&mut other, |pair| match pair.how(nodes) {
                 Pairs::EarlierFirst if pair.sum == chain.sum => Pairs::LaterFirst,
                 Pairs::LaterFirst if pair.sum == chain.sum => Pairs::EarlierFirst,
                 how => how,
@@ -253,6 +265,27 @@ mod tests {
     use super::*;
     use crate::inference::order::Skeleton;
     use crate::inference::structure::{self, Structure};
+
+    #[test]
+    fn the_later_product_of_a_pair_comes_first_in_any_order_of_nodes() {
+        let leaf = |k| Skeleton::Leaf(Summand::Product(k));
+        let skeleton = Skeleton::Sum(vec![Skeleton::Leaf(Summand::C), Skeleton::Sum(vec![leaf(0), leaf(1)])]);
+        let signature = Signature {
+            k: 2,
+            a: format::FP16,
+            b: format::FP16,
+            c: format::FP32,
+            d: format::FP32,
+            scale: None,
+        };
+        let model = structure::start(&signature, &skeleton, Structure::FromZero { later_first: true });
+        for model in [model.canonical(), model] {
+            let nodes = &model.tree.nodes;
+            let pairs: Vec<Pairs> =
+                (0..nodes.len()).filter_map(|id| pair_at(nodes, id)).map(|pair| pair.how(nodes)).collect();
+            assert_eq!(pairs, [Pairs::LaterFirst]);
+        }
+    }
 
     #[test]
     fn a_product_that_is_left_over_is_a_sum_of_its_own_or_not() {

@@ -41,6 +41,9 @@ pub(super) fn sign_words(zero: ZeroSigns) -> String {
     )
 }
 
+/// Summands by which a sum is named, at most.
+const NAMED: usize = 3;
+
 /// The first sum that is added by a rule, by what it adds.
 pub(super) fn sum_words(model: &Model, rule: RuleId) -> String {
     let nodes = &model.tree.nodes;
@@ -60,7 +63,10 @@ pub(super) fn sum_words(model: &Model, rule: RuleId) -> String {
         Node::Sum { children, rule: own } if *own == rule => Some(children),
         _ => None,
     });
-    let summands: Vec<String> = children.into_iter().flatten().map(summand).collect();
+    let mut summands: Vec<String> = children.into_iter().flatten().take(NAMED + 1).map(summand).collect();
+    if summands.len() > NAMED {
+        summands[NAMED] = "…".to_string();
+    }
     format!("the sum of {}", summands.join(", "))
 }
 
