@@ -59,6 +59,12 @@ pub fn contradicted<'a>(model: &Model, answers: impl Iterator<Item = &'a Answere
     count
 }
 
+/// A model, and how many of all answers contradict it.
+pub fn scored(evidence: &Evidence, model: Model) -> Fitted {
+    let contradicted = contradicted(&model, evidence.answers.iter(), usize::MAX);
+    Fitted { model, contradicted }
+}
+
 /// The answers of a stage.
 fn relevant<'e>(evidence: &'e Evidence, stage: Stage) -> Vec<&'e Answered> {
     evidence.answers.iter().filter(|answered| stage.has(answered)).collect()

@@ -263,11 +263,7 @@ fn recounted(evidence: &Evidence, mut looked: Vec<Looked>) -> Vec<Looked> {
 
 /// Of two models, the one that fewer answers contradict; the first among equals.
 fn better_of(evidence: &Evidence, first: Fitted, second: Fitted) -> Fitted {
-    let counted = |fitted: Fitted| Fitted {
-        contradicted: fit::contradicted(&fitted.model, evidence.answers.iter(), usize::MAX),
-        ..fitted
-    };
-    let (first, second) = (counted(first), counted(second));
+    let [first, second] = [first, second].map(|fitted| fit::scored(evidence, fitted.model));
     if second.contradicted < first.contradicted { second } else { first }
 }
 
@@ -390,8 +386,7 @@ fn improve_by_stage(evidence: &Evidence, start: Model, hopeless: usize, budget: 
             }
         }
     }
-    fitted.contradicted = fit::contradicted(&fitted.model, evidence.answers.iter(), usize::MAX);
-    fit::settle_nans(evidence, fitted)
+    fit::settle_nans(evidence, fit::scored(evidence, fitted.model))
 }
 
 /// Of plain answers, the part that may be unexplained, one of so many; where many were asked because models fail

@@ -136,7 +136,7 @@ pub fn fit(evidence: &Evidence, start: &Model) -> Fitted {
                 }
             }
             if class == Class::Plain && beam[0].contradicted * TOLERATED > about.len() {
-                return scored(evidence, beam.swap_remove(0).model);
+                return fit::scored(evidence, beam.swap_remove(0).model);
             }
             if search.budget.is_spent() {
                 break;
@@ -148,7 +148,7 @@ pub fn fit(evidence: &Evidence, start: &Model) -> Fitted {
             beam.retain(|fitted| fitted.contradicted == 0);
         }
     }
-    let found = scored(evidence, beam.swap_remove(0).model);
+    let found = fit::scored(evidence, beam.swap_remove(0).model);
     let found = fit::settle_nans(evidence, found);
     if found.contradicted > 0 {
         return shared.filter(|shared| shared.contradicted <= found.contradicted).unwrap_or(found);
@@ -168,7 +168,7 @@ fn with_shared_rules(evidence: &Evidence, model: Model) -> Fitted {
         let start = Fitted { model: next, contradicted: usize::MAX };
         let improved =
             Stage::all().fold(start, |fitted, stage| fit::improve(evidence, fitted, stage, &alone));
-        let improved = scored(evidence, improved.model);
+        let improved = fit::scored(evidence, improved.model);
         if improved.contradicted >= found.contradicted {
             break;
         }
@@ -254,9 +254,4 @@ fn merged(answers: &[&Answered], model: &Model) -> Model {
         best = found.unwrap_or(best);
     }
     best.canonical()
-}
-
-fn scored(evidence: &Evidence, model: Model) -> Fitted {
-    let contradicted = fit::contradicted(&model, evidence.answers.iter(), usize::MAX);
-    Fitted { model, contradicted }
 }

@@ -5,6 +5,7 @@ use mmaprobe_model::format::{self, Format, RoundTo};
 use mmaprobe_model::tree::{Model, Product};
 use mmaprobe_probes::Signature;
 
+use super::rule::intermediate;
 use super::words::{all_subnormals, overflow_words, overflows, subnormal_words};
 use super::{Knob, Turned};
 use crate::inference::evidence::Class;
@@ -74,7 +75,7 @@ pub fn turn_products(model: &Model, signature: &Signature, class: Class) -> Vec<
         turned.push(Turned { knob, choice, model: Model { product, ..model.clone() } });
     };
     let exact_bits = signature.a.fraction_bits + signature.b.fraction_bits + 1;
-    for format in all_formats(signature) {
+    for format in intermediate(signature) {
         let is_current = matches!(model.product, Product::Rounded(round) if round.format == format);
         let holds_all = holds_every_product(&format, signature);
         if class >= Class::Subnormal && holds_all && !is_current {
@@ -107,19 +108,8 @@ pub fn turn_products(model: &Model, signature: &Signature, class: Class) -> Vec<
 
 /// Formats that products do not always fit, each once.
 fn formats(signature: &Signature) -> Vec<Format> {
-    let mut formats = all_formats(signature);
+    let mut formats = intermediate(signature);
     formats.retain(|format| !holds_every_product(format, signature));
-    formats
-}
-
-/// Formats that products may be rounded to, each once.
-fn all_formats(signature: &Signature) -> Vec<Format> {
-    let mut formats: Vec<Format> = Vec::new();
-    for format in [signature.d, signature.c, format::FP64, format::FP32, format::FP16, format::BF16] {
-        if !formats.contains(&format) {
-            formats.push(format);
-        }
-    }
     formats
 }
 

@@ -217,7 +217,7 @@ fn turn_addition(
     }
 }
 
-/// Formats that an intermediate sum may be rounded to.
+/// Formats that an intermediate sum, or a product, may be rounded to, each once.
 pub fn intermediate(signature: &Signature) -> Vec<Format> {
     let mut formats: Vec<Format> = Vec::new();
     for format in [signature.d, signature.c, format::FP64, format::FP32, format::FP16, format::BF16] {
