@@ -184,10 +184,10 @@ fn cuts(evidence: &Evidence) -> Vec<i32> {
     cuts
 }
 
-/// Questions about each sum of the trees found, all together.
+/// Questions about each sum of a tree, all together.
 const ABOUT_SUMS: usize = 6000;
 
-/// Asks about each sum of the trees that were found.
+/// Asks about each sum of one of the trees that were found: what a closer look shows, or else masks.
 ///
 /// # Errors
 /// If the device fails.

@@ -28,14 +28,9 @@ impl Budget {
         Budget { limit, spent: AtomicU64::new(0) }
     }
 
-    /// Answers that models have been held against so far.
-    pub fn spent(&self) -> u64 {
-        self.spent.load(Ordering::Relaxed)
-    }
-
     /// Whether there is nothing left of it.
     pub fn is_spent(&self) -> bool {
-        self.spent() > self.limit
+        self.spent.load(Ordering::Relaxed) > self.limit
     }
 
     /// Counts the answers that contradict a model, as [`fit::contradicted`] does, and what that costs.

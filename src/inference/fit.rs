@@ -66,7 +66,7 @@ pub fn scored(evidence: &Evidence, model: Model) -> Fitted {
 }
 
 /// The answers of a stage.
-fn relevant<'e>(evidence: &'e Evidence, stage: Stage) -> Vec<&'e Answered> {
+pub fn relevant<'e>(evidence: &'e Evidence, stage: Stage) -> Vec<&'e Answered> {
     evidence.answers.iter().filter(|answered| stage.has(answered)).collect()
 }
 

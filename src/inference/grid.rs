@@ -45,12 +45,11 @@ const OTHERS: usize = 2;
 /// better with another thing turned. Deterministic for any number of threads.
 pub fn improve(
     signature: &Signature,
-    best: Fitted,
+    mut best: Fitted,
     rule: RuleId,
     answers: &[&Answered],
     budget: &Budget,
 ) -> Vec<Fitted> {
-    let mut best = best;
     let mut others: Vec<Fitted> = Vec::new();
     for _ in 0..TIMES {
         let before = best.contradicted;

@@ -75,10 +75,10 @@ impl<'e, 'd> Search<'e, 'd> {
         let mut beam: Vec<Fitted> =
             starts.into_iter().map(|model| Fitted { model, contradicted: usize::MAX }).collect();
         for stage in Stage::all() {
-            beam = self.settle(beam, &self.relevant(stage), stage.class, PLATEAU);
+            beam = self.settle(beam, &fit::relevant(self.evidence, stage), stage.class, PLATEAU);
             if beam[0].contradicted > 0 {
                 // Whatever is wrong about simpler answers is wrong.
-                return self.scored(beam, &self.relevant(Stage::LAST));
+                return self.scored(beam, &fit::relevant(self.evidence, Stage::LAST));
             }
         }
         beam
@@ -317,10 +317,6 @@ impl<'e, 'd> Search<'e, 'd> {
             from += 1;
         }
         beam.sort_by_cached_key(|fitted| simplicity::exceptions(&fitted.model));
-    }
-
-    fn relevant(&self, stage: Stage) -> Vec<&'e Answered> {
-        self.evidence.answers.iter().filter(|answered| stage.has(answered)).collect()
     }
 }
 

@@ -88,6 +88,9 @@ pub fn anew(
         progress.step("search for rules, sum by sum", None);
         looked = looking::longer(starts, looked);
     }
+    if looked[0].is_explained() {
+        return Ok(Searched::Best(Box::new(looked.swap_remove(0).fitted)));
+    }
     if looked[0].is_nearly_explained(evidence) {
         let found = pursued(evidence, looked[0].fitted.clone(), seed, progress)?;
         looked.insert(0, Looked::as_it_is(found));

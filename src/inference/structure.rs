@@ -349,7 +349,6 @@ impl Builder<'_> {
                 _ => self.sum(scaled, rule),
             };
         }
-
         let products: Vec<usize> = children
             .iter()
             .filter_map(|child| match child {

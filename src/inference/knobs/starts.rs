@@ -101,11 +101,10 @@ pub(super) fn sum_lone_products(model: &Model, summed: bool) -> Option<Model> {
             moved.push(moved[children[0]]);
             continue;
         }
-        let place = |child: NodeId| moved[child];
         let copied = match node {
-            Node::Scaled { child, block } => Node::Scaled { child: place(*child), block: *block },
+            Node::Scaled { child, block } => Node::Scaled { child: moved[*child], block: *block },
             Node::Sum { children, rule } => {
-                let mut children: Vec<NodeId> = children.iter().map(|&child| place(child)).collect();
+                let mut children: Vec<NodeId> = children.iter().map(|&child| moved[child]).collect();
                 if let Some((product, of_others)) = lone(node)
                     && summed
                     && is_product(nodes, product)
