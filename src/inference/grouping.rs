@@ -153,6 +153,25 @@ pub fn triples_of(count: usize, most: usize) -> Vec<[usize; 3]> {
     mixed.take(most).collect()
 }
 
+/// For each of the three ways to divide a triple, whether it makes no difference on which of the pair the small
+/// values are; `None` where the formats do not hold what has to be asked.
+#[derive(Clone, Copy, Debug)]
+struct Division([Option<bool>; 3]);
+
+impl Division {
+    /// Whether two of the ways can be compared.
+    fn says_something(&self) -> bool {
+        self.0.iter().flatten().count() > 1
+    }
+
+    /// Which pair meets first: of the only way in which it makes no difference.
+    fn first(&self) -> Option<usize> {
+        let mut alike = (0..3).filter(|&way| self.0[way] == Some(true));
+        let first = alike.next()?;
+        alike.next().is_none().then_some(first)
+    }
+}
+
 /// The three ways to divide three things into two and one.
 pub fn divided([x, y, z]: [usize; 3]) -> [([usize; 2], usize); 3] {
     [([y, z], x), ([x, z], y), ([x, y], z)]
@@ -200,21 +219,17 @@ impl Sum {
         grouping::questions(evidence.signature(), pair, self.children[large].0, fourth, pattern)
     }
 
-    /// Which of the three ways to divide a triple the answers speak for, with each fourth summand: those in
-    /// which it makes no difference on which of the pair the small values are.
-    fn divisions(&self, evidence: &Evidence, three: [usize; 3], pattern: Pattern) -> Vec<[bool; 3]> {
-        self.fourths(three, pattern)
-            .into_iter()
-            .filter_map(|fourth| {
-                let mut meets = [false; 3];
-                for (meets, (pair, large)) in meets.iter_mut().zip(divided(three)) {
-                    let questions = self.asked(evidence, pair, large, fourth, pattern)?;
-                    let [both, first, second] = [0, 1, 2].map(|index| evidence.answer(&questions[index]));
-                    *meets = both? == first? && both? == second?;
-                }
-                Some(meets)
-            })
-            .collect()
+    /// What answers say about a triple, with each fourth summand.
+    fn divisions(&self, evidence: &Evidence, three: [usize; 3], pattern: Pattern) -> Vec<Division> {
+        let meets = |pair: [usize; 2], large: usize, fourth: Option<Summand>| {
+            let questions = self.asked(evidence, pair, large, fourth, pattern)?;
+            let [both, first, second] = [0, 1, 2].map(|index| evidence.answer(&questions[index]));
+            Some(both? == first? && both? == second?)
+        };
+        let fourths = self.fourths(three, pattern).into_iter();
+        let divisions =
+            fourths.map(|fourth| Division(divided(three).map(|(pair, large)| meets(pair, large, fourth))));
+        divisions.filter(Division::says_something).collect()
     }
 
     /// The patterns that tell most: each explains triples that those before it do not.
@@ -223,8 +238,7 @@ impl Sum {
         let mut shown: Vec<(Pattern, Vec<bool>)> = Pattern::all()
             .map(|pattern| {
                 let says = |&three: &[usize; 3]| {
-                    let divisions = self.divisions(evidence, three, pattern);
-                    divisions.iter().any(|meets| meets.iter().filter(|&&meets| meets).count() == 1)
+                    self.divisions(evidence, three, pattern).iter().any(|division| division.first().is_some())
                 };
                 (pattern, triples.iter().map(says).collect())
             })
@@ -249,22 +263,25 @@ impl Sum {
 
     /// The tree over the children; flat where nothing speaks for another one.
     fn tree(&self, evidence: &Evidence, patterns: &[Pattern]) -> Tree {
-        let rooted: Vec<Triple> =
-            self.triples.iter().filter_map(|&three| self.rooted(evidence, three, patterns)).collect();
-        let all: Vec<usize> = (0..self.children.len()).collect();
-        triples::tree(&all, &self.triples, &rooted)
-    }
-
-    /// Which two of three children meet before the third: the patterns vote.
-    fn rooted(&self, evidence: &Evidence, three: [usize; 3], patterns: &[Pattern]) -> Option<Triple> {
-        let mut votes = [0usize; 3];
-        for &pattern in patterns {
-            for meets in self.divisions(evidence, three, pattern) {
-                if meets.iter().filter(|&&meets| meets).count() == 1 {
-                    votes.iter_mut().zip(meets).for_each(|(votes, meets)| *votes += usize::from(meets));
-                }
+        let mut asked: Vec<[usize; 3]> = Vec::new();
+        let mut rooted: Vec<Triple> = Vec::new();
+        for &three in &self.triples {
+            let of_pattern = |&pattern| self.divisions(evidence, three, pattern);
+            let divisions: Vec<Division> = patterns.iter().flat_map(of_pattern).collect();
+            // What the formats do not hold speaks neither for a sum nor against it.
+            if !divisions.is_empty() {
+                asked.push(three);
+                rooted.extend(Self::rooted(three, &divisions));
             }
         }
+        let all: Vec<usize> = (0..self.children.len()).collect();
+        triples::tree(&all, &asked, &rooted)
+    }
+
+    /// Which two of three children meet before the third: the answers vote.
+    fn rooted(three: [usize; 3], divisions: &[Division]) -> Option<Triple> {
+        let mut votes = [0usize; 3];
+        divisions.iter().filter_map(Division::first).for_each(|first| votes[first] += 1);
         let total: usize = votes.iter().sum();
         let most = (0..3).max_by_key(|&index| votes[index])?;
         (2 * votes[most] > total).then(|| divided(three)[most])
