@@ -23,6 +23,7 @@ pub mod nodewise;
 pub mod order;
 pub mod overflowing;
 pub mod pool;
+pub mod regroup;
 pub mod search;
 pub mod searching;
 pub mod separate;

@@ -23,11 +23,11 @@ pub use ends::{turn_ends, turn_ends_of_each};
 pub use everywhere::turn_everywhere;
 pub use joint::{
     split, turn_alignments, turn_alike, turn_each_alignment, turn_exact_but_far, turn_far, turn_kind,
-    turn_near_far, turn_positions,
+    turn_near_far, turn_positions, turn_zeros,
 };
 pub use nans::nan_rules;
 use nans::nan_words;
-pub use products::turn_products;
+pub use products::{turn_product_exponents, turn_products};
 use products::{product_words, products};
 use rule::turn_rule;
 pub use rule::{MOST_DISTANCE, MOST_FRACTION_BITS, aligned, intermediate};

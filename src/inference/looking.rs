@@ -14,7 +14,7 @@ use super::knobs::{Knob, Turned};
 use super::order::{self, Skeleton};
 use super::search::Search;
 use super::structure::{self, Structure};
-use super::{Progress, nodewise};
+use super::{Progress, nodewise, regroup};
 
 /// What there is to start from.
 #[derive(Clone, Copy)]
@@ -137,6 +137,10 @@ pub fn known(evidence: &Evidence, known: Fitted) -> Fitted {
     if improved.contradicted == 0 {
         return improved;
     }
+    let improved = regrouped(evidence, improved);
+    if improved.contradicted == 0 {
+        return improved;
+    }
     // What is known of each sum is mostly right.
     let again = nodewise::fit(evidence, &improved.model);
     better_of(evidence, improved, again)
@@ -160,6 +164,69 @@ pub fn quickly(starts: &Starts) -> Vec<Looked> {
     if !looked[0].is_explained() && most > 0 {
         lengthened(evidence, &mut looked[..most], most);
         looked = recounted(evidence, looked);
+    }
+    best_regrouped(evidence, looked)
+}
+
+/// Where no more than one of so many answers contradicts the best model, other trees like its own are tried.
+const REGROUPED: usize = 20;
+/// Times that a tree is changed.
+const CHANGES: usize = 3;
+/// Answers that contradict a model, and others, which other trees are tried on.
+const TRIED_ON: [usize; 2] = [100, 300];
+/// Trees whose rules are improved, and answers that models may be held against for each.
+const CHANGED: usize = 4;
+const EACH_CHANGED: u64 = 1_000_000;
+
+/// A look at trees that differ in one place from that of a model which explains most.
+pub fn regrouped(evidence: &Evidence, mut best: Fitted) -> Fitted {
+    let mut answers: Vec<&Answered> = evidence.answers.iter().collect();
+    for _ in 0..CHANGES {
+        best = fit::scored(evidence, best.model);
+        if best.contradicted == 0 {
+            break;
+        }
+        fit::front_load(&best.model, &mut answers);
+        let (wrong, right) = answers.split_at(best.contradicted);
+        let samples = [wrong, right].into_iter().zip(TRIED_ON).map(|(some, of)| fit::thinned(some, of));
+        let sample: Vec<&Answered> = samples.flatten().collect();
+        let mut tried: Vec<Fitted> = regroup::regrouped(&best.model)
+            .into_par_iter()
+            .map(|model| {
+                let contradicted = fit::contradicted(&model, sample.iter().copied(), usize::MAX);
+                Fitted { model, contradicted }
+            })
+            .collect();
+        // A stable sort: what changes less comes first among equals.
+        tried.sort_by_key(|fitted| fitted.contradicted);
+        tried.truncate(CHANGED);
+        let mut found: Option<Fitted> = None;
+        for start in tried {
+            let improved = fit::improve(evidence, start, Stage::LAST, &Budget::of(EACH_CHANGED));
+            let improved = fit::settle_nans(evidence, improved);
+            let least = found.as_ref().map_or(best.contradicted, |found| found.contradicted);
+            found = Some(improved).filter(|improved| improved.contradicted < least).or(found);
+            if found.as_ref().is_some_and(|found| found.contradicted == 0) {
+                break;
+            }
+        }
+        match found {
+            Some(found) => best = found,
+            None => break,
+        }
+    }
+    best
+}
+
+/// The best of these, and what becomes of it where it explains most but for its tree. The best first.
+pub fn best_regrouped(evidence: &Evidence, mut looked: Vec<Looked>) -> Vec<Looked> {
+    let contradicted = looked[0].fitted.contradicted;
+    if contradicted == 0 || contradicted * REGROUPED > evidence.answers.len() {
+        return looked;
+    }
+    let fitted = regrouped(evidence, looked[0].fitted.clone());
+    if fitted.contradicted < looked[0].fitted.contradicted {
+        looked.insert(0, Looked::as_it_is(fitted));
     }
     looked
 }

@@ -87,6 +87,7 @@ pub fn anew(
     if !looked[0].is_explained() {
         progress.step("search for rules, sum by sum", None);
         looked = looking::longer(starts, looked);
+        looked = looking::best_regrouped(evidence, looked);
     }
     if looked[0].is_explained() {
         return Ok(Searched::Best(Box::new(looked.swap_remove(0).fitted)));

@@ -115,6 +115,37 @@ fn aligned_at(fused: &Fused, arity: usize, position: usize, alignment: Alignment
     changed
 }
 
+/// Models in which several things about one aligned sum are different that mostly show together: which zeros have an
+/// exponent, of which kind the exponents are, and a sticky bit. What is cut off below a zero that has an exponent
+/// shows only by its sticky bit.
+pub fn turn_zeros(model: &Model, scope: Scope) -> Vec<Turned> {
+    let mut turned = Vec::new();
+    for (rule, own) in rules(model, scope) {
+        let Added::Fused(fused) = &own.added else { continue };
+        for exponents in [Exponents::Raw, Exponents::Normalised] {
+            for sticky in [false, true] {
+                for (zeros, zero_words) in ZEROS {
+                    let changed = Fused { exponents, sticky, zeros, ..fused.clone() };
+                    let differing = usize::from(exponents != fused.exponents)
+                        + usize::from(sticky != fused.sticky)
+                        + usize::from(zeros != fused.zeros);
+                    if differing < 2 {
+                        continue;
+                    }
+                    let mut other = model.clone();
+                    other.tree.rules[rule].added = Added::Fused(changed);
+                    let exponents = if exponents == Exponents::Raw { "raw" } else { "normalised" };
+                    let sticky = if sticky { "a" } else { "no" };
+                    let choice = format!("{exponents}, zeros {zero_words}, {sticky} sticky bit");
+                    let knob = Knob { what: "exponents as a whole".to_string(), rule: Some(rule) };
+                    turned.push(Turned { knob, choice, model: other });
+                }
+            }
+        }
+    }
+    turned
+}
+
 /// Summands of a sum that may each be aligned in a way of its own, from the first.
 const POSITIONS: usize = 4;
 

@@ -2,7 +2,7 @@
 
 use mmaprobe_model::Rounding;
 use mmaprobe_model::format::{self, Format, RoundTo};
-use mmaprobe_model::tree::{Model, Product};
+use mmaprobe_model::tree::{Added, Exponents, Model, Product};
 use mmaprobe_probes::Signature;
 
 use super::rule::intermediate;
@@ -104,6 +104,32 @@ pub fn turn_products(model: &Model, signature: &Signature, class: Class) -> Vec<
         }
     }
     turned
+}
+
+/// Models in which products have the exponents of normalised numbers, as if they were rounded to a format that holds
+/// them, and all other summands their own; where those of all summands are normalised now. Answers from subnormal
+/// operands tell the one from the other.
+pub fn turn_product_exponents(model: &Model, signature: &Signature) -> Vec<Turned> {
+    let is_normalised = |added: &Added| matches!(added, Added::Fused(fused) if fused.exponents == Exponents::Normalised);
+    if model.product != Product::Exact || !model.tree.rules.iter().any(|rule| is_normalised(&rule.added)) {
+        return Vec::new();
+    }
+    let mut raw = model.clone();
+    for rule in &mut raw.tree.rules {
+        if let Added::Fused(fused) = &mut rule.added {
+            fused.exponents = Exponents::Raw;
+        }
+    }
+    let product_bits = signature.a.fraction_bits + signature.b.fraction_bits + 1;
+    let formats = intermediate(signature).into_iter().filter(|format| format.fraction_bits >= product_bits);
+    formats
+        .map(|format| {
+            let product = Product::Rounded(RoundTo::nearest_even(format));
+            let knob = Knob { what: "exponents of products".to_string(), rule: None };
+            let choice = format!("{}, exponents of other summands raw", product_words(&product));
+            Turned { knob, choice, model: Model { product, ..raw.clone() } }
+        })
+        .collect()
 }
 
 /// Formats that products do not always fit, each once.

@@ -1,0 +1,316 @@
+//! Trees that differ from a model's in one place.
+//!
+//! Some sums show in one answer of a thousand: those of formats with little range, those that are handed on
+//! as they are, those of one summand. No question about the order shows them, but a model without them
+//! explains nearly everything. So each sum of such a model is changed: its summands are summed in groups first, a
+//! sum among them is dissolved, or what it hands on is added to +0 by a sum of its own.
+
+use mmaprobe_model::tree::{Added, Model, Node, NodeId, Normalised, Rule, Tree};
+
+/// A tree whose sums carry their rules.
+#[derive(Clone, Debug, PartialEq)]
+enum Term {
+    Leaf(Node),
+    Scaled(Box<Term>, usize),
+    Sum(Vec<Term>, Rule),
+}
+
+/// Sizes of groups of summands that follow each other.
+const SIZES: [usize; 5] = [2, 3, 4, 8, 16];
+/// Numbers of interleaved groups.
+const LANES: [usize; 2] = [2, 4];
+/// Of up to so many summands, each two may be added first.
+const PAIRED: usize = 6;
+
+/// Every model whose tree differs in one place, or alike in all places that are alike, from this one's. Its new
+/// sums follow one of its rules, or one of them without being normalised.
+pub fn regrouped(model: &Model) -> Vec<Model> {
+    let own = term(model, model.tree.nodes.len() - 1);
+    let mut trees = Vec::new();
+    changed(&own, &mut trees, &|sum, rule| variants(sum, rule, &model.tree.rules));
+    let mut all: Vec<Model> = Vec::new();
+    for tree in trees.into_iter().chain(changed_alike(&own, &model.tree.rules)) {
+        let mut into = Tree { nodes: Vec::new(), rules: Vec::new() };
+        build(&tree, &mut into);
+        let other = Model { tree: into, ..model.clone() };
+        if other.check().is_ok() && other != *model && !all.contains(&other) {
+            all.push(other);
+        }
+    }
+    all
+}
+
+fn term(model: &Model, id: NodeId) -> Term {
+    match &model.tree.nodes[id] {
+        Node::Scaled { child, block } => Term::Scaled(Box::new(term(model, *child)), *block),
+        Node::Sum { children, rule } => {
+            let children = children.iter().map(|&child| term(model, child)).collect();
+            Term::Sum(children, model.tree.rules[*rule].clone())
+        }
+        leaf => Term::Leaf(leaf.clone()),
+    }
+}
+
+fn build(term: &Term, into: &mut Tree) -> NodeId {
+    let node = match term {
+        Term::Leaf(node) => node.clone(),
+        Term::Scaled(child, block) => Node::Scaled { child: build(child, into), block: *block },
+        Term::Sum(children, rule) => {
+            let children = children.iter().map(|child| build(child, into)).collect();
+            let known = into.rules.iter().position(|other| other == rule);
+            let rule = known.unwrap_or_else(|| {
+                into.rules.push(rule.clone());
+                into.rules.len() - 1
+            });
+            Node::Sum { children, rule }
+        }
+    };
+    into.nodes.push(node);
+    into.nodes.len() - 1
+}
+
+/// The tree with each of its sums replaced by each of its variants, one at a time.
+fn changed(tree: &Term, into: &mut Vec<Term>, variants: &dyn Fn(&[Term], &Rule) -> Vec<Term>) {
+    match tree {
+        Term::Leaf(_) => {}
+        Term::Scaled(child, block) => {
+            let mut inside = Vec::new();
+            changed(child, &mut inside, variants);
+            into.extend(inside.into_iter().map(|child| Term::Scaled(Box::new(child), *block)));
+        }
+        Term::Sum(children, rule) => {
+            into.extend(variants(children, rule));
+            for (at, child) in children.iter().enumerate() {
+                let mut inside = Vec::new();
+                changed(child, &mut inside, variants);
+                into.extend(inside.into_iter().map(|child| {
+                    let mut children = children.clone();
+                    children[at] = child;
+                    Term::Sum(children, rule.clone())
+                }));
+            }
+        }
+    }
+}
+
+/// The tree with all sums of as many summands that follow the same rule changed alike.
+fn changed_alike(tree: &Term, rules: &[Rule]) -> Vec<Term> {
+    let mut kinds: Vec<(usize, Rule)> = Vec::new();
+    each_sum(tree, &mut |children, rule| kinds.push((children.len(), rule.clone())));
+    let mut seen: Vec<(usize, Rule)> = Vec::new();
+    let mut all = Vec::new();
+    for kind in &kinds {
+        if seen.contains(kind) || kinds.iter().filter(|other| *other == kind).count() < 2 {
+            continue;
+        }
+        seen.push(kind.clone());
+        // As many as the sum with the most variants has.
+        let mut most = 0;
+        each_sum(tree, &mut |children, rule| {
+            if (children.len(), rule) == (kind.0, &kind.1) {
+                most = most.max(variants(children, rule, rules).len());
+            }
+        });
+        all.extend((0..most).map(|index| each_changed(tree, kind, index, rules)));
+    }
+    all
+}
+
+fn each_sum(tree: &Term, visit: &mut dyn FnMut(&[Term], &Rule)) {
+    match tree {
+        Term::Leaf(_) => {}
+        Term::Scaled(child, _) => each_sum(child, visit),
+        Term::Sum(children, rule) => {
+            visit(children, rule);
+            children.iter().for_each(|child| each_sum(child, visit));
+        }
+    }
+}
+
+/// The tree with each sum of a kind replaced by the variant with this number, from the leaves up.
+fn each_changed(tree: &Term, kind: &(usize, Rule), index: usize, rules: &[Rule]) -> Term {
+    match tree {
+        Term::Leaf(_) => tree.clone(),
+        Term::Scaled(child, block) => {
+            Term::Scaled(Box::new(each_changed(child, kind, index, rules)), *block)
+        }
+        Term::Sum(children, rule) => {
+            let inside: Vec<Term> =
+                children.iter().map(|child| each_changed(child, kind, index, rules)).collect();
+            let variant = ((children.len(), rule) == (kind.0, &kind.1))
+                .then(|| variants(&inside, rule, rules).into_iter().nth(index))
+                .flatten();
+            variant.unwrap_or_else(|| Term::Sum(inside, rule.clone()))
+        }
+    }
+}
+
+/// Other trees of the same summands in place of a sum.
+fn variants(children: &[Term], rule: &Rule, rules: &[Rule]) -> Vec<Term> {
+    let mut all = Vec::new();
+    let inner = inner_rules(rule, rules);
+    for groups in groupings(children) {
+        for of_groups in &inner {
+            all.push(Term::Sum(grouped(children, &groups, of_groups), rule.clone()));
+        }
+    }
+    all.extend(dissolved(children).map(|children| Term::Sum(children, rule.clone())));
+    all.extend(handed_on(children, rule, &inner));
+    all
+}
+
+/// The rules that a new sum may follow beside one of this rule.
+fn inner_rules(rule: &Rule, rules: &[Rule]) -> Vec<Rule> {
+    let open = Normalised::No { exponent: None };
+    let mut all = vec![
+        rule.clone(),
+        Rule { normalised: open, ..rule.clone() },
+        Rule { added: Added::Exact, normalised: open, ..rule.clone() },
+    ];
+    all.extend(rules.iter().cloned());
+    let mut each: Vec<Rule> = Vec::new();
+    for rule in all {
+        if !each.contains(&rule) {
+            each.push(rule);
+        }
+    }
+    each
+}
+
+/// Ways to sum some of so many summands first, each as groups of their positions.
+fn groupings(children: &[Term]) -> Vec<Vec<Vec<usize>>> {
+    let all: Vec<usize> = (0..children.len()).collect();
+    let others: Vec<usize> = all.iter().copied().filter(|&at| !has_accumulator(&children[at])).collect();
+    let count = others.len();
+    let mut groupings: Vec<Vec<Vec<usize>>> = Vec::new();
+    if count < children.len() && count > 1 {
+        groupings.push(vec![others.clone()]);
+    }
+    for lanes in LANES {
+        let lane = |first: usize| others.iter().copied().skip(first).step_by(lanes).collect();
+        groupings.push((0..lanes).map(lane).collect());
+    }
+    for size in SIZES.into_iter().chain([count.div_ceil(2)]) {
+        groupings.push(others.chunks(size.max(1)).map(<[usize]>::to_vec).collect());
+    }
+    if children.len() <= PAIRED {
+        for first in 0..all.len() {
+            groupings.extend((first + 1..all.len()).map(|second| vec![vec![first, second]]));
+        }
+    }
+    groupings.retain(|groups| {
+        let is_all = groups.iter().any(|group| group.len() == children.len());
+        groups.iter().any(|group| group.len() > 1) && !is_all
+    });
+    groupings
+}
+
+fn has_accumulator(tree: &Term) -> bool {
+    match tree {
+        Term::Leaf(node) => *node == Node::Accumulator,
+        Term::Scaled(child, _) => has_accumulator(child),
+        Term::Sum(children, _) => children.iter().any(has_accumulator),
+    }
+}
+
+/// What is not in a group comes first, in its order; then the sums of the groups.
+fn grouped(children: &[Term], groups: &[Vec<usize>], rule: &Rule) -> Vec<Term> {
+    let is_left = |at: &usize| !groups.iter().any(|group| group.contains(at));
+    let left = (0..children.len()).filter(is_left).map(|at| children[at].clone());
+    let sums = groups.iter().map(|group| {
+        let members: Vec<Term> = group.iter().map(|&at| children[at].clone()).collect();
+        Term::Sum(members, rule.clone())
+    });
+    left.chain(sums).collect()
+}
+
+/// The summands with those of one sum among them in its place, or of all.
+fn dissolved(children: &[Term]) -> impl Iterator<Item = Vec<Term>> {
+    let is_sum = |at: usize| matches!(children[at], Term::Sum(..));
+    let sums: Vec<usize> = (0..children.len()).filter(|&at| is_sum(at)).collect();
+    let all = (sums.len() > 1).then(|| sums.clone());
+    let each = sums.into_iter().map(|at| vec![at]);
+    each.chain(all).map(|which| {
+        let place = |(at, child): (usize, &Term)| match child {
+            Term::Sum(inside, _) if which.contains(&at) => inside.clone(),
+            other => vec![other.clone()],
+        };
+        children.iter().enumerate().flat_map(place).collect()
+    })
+}
+
+/// The sum as the only summand of another, and as the only one beside +0: the one is added as the sum was and the
+/// sum itself exactly, or the sum as before and the one by another rule.
+fn handed_on(children: &[Term], rule: &Rule, inner: &[Rule]) -> Vec<Term> {
+    let mut all = Vec::new();
+    let zero = || Term::Leaf(Node::Zero);
+    for other in inner.iter().filter(|other| *other != rule) {
+        for (inside, outside) in [(other, rule), (rule, other)] {
+            let sum = || Term::Sum(children.to_vec(), inside.clone());
+            all.push(Term::Sum(vec![sum()], outside.clone()));
+            all.push(Term::Sum(vec![zero(), sum()], outside.clone()));
+        }
+    }
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use mmaprobe_model::format;
+    use mmaprobe_probes::{Signature, Summand};
+
+    use super::*;
+    use crate::inference::order::Skeleton;
+    use crate::inference::structure::{self, Structure};
+
+    fn model(skeleton: &Skeleton, k: usize) -> Model {
+        let signature =
+            Signature { k, a: format::FP16, b: format::FP16, c: format::FP32, d: format::FP32, scale: None };
+        structure::start(&signature, skeleton, Structure::Plain)
+    }
+
+    fn drawn(model: &Model, id: NodeId) -> String {
+        match &model.tree.nodes[id] {
+            Node::Product(k) => format!("p{k}"),
+            Node::Accumulator => "c".to_string(),
+            Node::Zero => "0".to_string(),
+            Node::Scaled { child, .. } => drawn(model, *child),
+            Node::Sum { children, .. } => {
+                let children: Vec<String> = children.iter().map(|&child| drawn(model, child)).collect();
+                format!("({})", children.join(" "))
+            }
+        }
+    }
+
+    fn trees(model: &Model) -> Vec<String> {
+        regrouped(model).iter().map(|other| drawn(other, other.tree.nodes.len() - 1)).collect()
+    }
+
+    #[test]
+    fn summands_are_summed_in_groups_first() {
+        let leaf = |k| Skeleton::Leaf(Summand::Product(k));
+        let flat = Skeleton::Sum([vec![Skeleton::Leaf(Summand::C)], (0..4).map(leaf).collect()].concat());
+        let trees = trees(&model(&flat, 4));
+        for expected in ["(c (p0 p1 p2 p3))", "(c (p0 p2) (p1 p3))", "(c (p0 p1) (p2 p3))", "(p1 p2 p3 (c p0))"] {
+            assert!(trees.iter().any(|tree| tree == expected), "{expected} is none of {trees:?}");
+        }
+    }
+
+    #[test]
+    fn sums_are_dissolved_and_handed_on() {
+        let leaf = |k| Skeleton::Leaf(Summand::Product(k));
+        let pair = |k| Skeleton::Sum(vec![leaf(k), leaf(k + 1)]);
+        let skeleton = Skeleton::Sum(vec![Skeleton::Leaf(Summand::C), pair(0), pair(2)]);
+        let trees = trees(&model(&skeleton, 4));
+        for expected in [
+            "(c p0 p1 (p2 p3))",
+            "(c p0 p1 p2 p3)",
+            "(c (0 (p0 p1)) (p2 p3))",
+            "(c (0 (p0 p1)) (0 (p2 p3)))",
+            "(0 (c (p0 p1) (p2 p3)))",
+            "(c ((p0 p1) (p2 p3)))",
+        ] {
+            assert!(trees.iter().any(|tree| tree == expected), "{expected} is none of {trees:?}");
+        }
+    }
+}
