@@ -228,6 +228,7 @@ pub fn characterize_with(
         let seed = options.seed.wrapping_add(1000 * attempt);
         let mut rivals = looking::rivals(&Starts { evidence, outline: &outline }, &found.model);
         rivals.extend(left.into_iter().map(looking::with_own_rules));
+        rivals.extend(regroup::regrouped(&found.model));
         match separate::separate(evidence, &found.model, rivals, seed)? {
             Separation::Contradicted => {
                 fitted = Some(found);

@@ -24,11 +24,41 @@ pub fn dot_add(signature: &Signature, rng: &mut (impl Rng + ?Sized)) -> DotAdd {
     at(signature, top, rng)
 }
 
-/// The same with the largest summand near one of these exponents: where something ends inside.
+/// The same with the largest summand near one of these exponents, where something ends inside; now and then with a
+/// product as near to the power of two as factors come: where it matters whether it is rounded first.
 pub fn near(signature: &Signature, ends: &[i32], rng: &mut (impl Rng + ?Sized)) -> DotAdd {
     let end = ends[below(ends.len() as u64, rng) as usize];
     let top = end + if below(2, rng) == 0 { 0 } else { below(12, rng) as i32 - 6 };
-    at(signature, top, rng)
+    if below(4, rng) > 0 {
+        return at(signature, top, rng);
+    }
+    let mut question = match below(2, rng) {
+        0 => at(signature, top, rng),
+        _ => place::zeros(signature),
+    };
+    let k = below(signature.k as u64, rng) as usize;
+    if let Some((a, b)) = about(signature, top, rng) {
+        (question.a[k], question.b[k]) = (a, b);
+    }
+    question
+}
+
+/// Two factors whose product is about ±2^`exponent`; `None` where their formats do not reach it.
+fn about(signature: &Signature, exponent: i32, rng: &mut (impl Rng + ?Sized)) -> Option<(u64, u64)> {
+    let Signature { a, b, .. } = signature;
+    let one = 1u64 << a.fraction_bits;
+    let x = one | rng.next_u64() & (one - 1);
+    let quotient = (1u128 << (a.fraction_bits + b.fraction_bits + 1)) / u128::from(x);
+    let y = (quotient as u64 + below(2, rng)).min((2u64 << b.fraction_bits) - 1);
+    // The quotient of the significands is 2.
+    let of_a = (exponent - 1).div_euclid(2) + below(9, rng) as i32 - 4;
+    let of_b = exponent - 1 - of_a;
+    let mut packed = |format: &Format, significand: u64, exponent: i32| {
+        let is_held = (format.min_exponent()..format.max_exponent()).contains(&exponent);
+        let negative = below(2, rng) == 1 && format.signed;
+        is_held.then(|| format.pack(Decoded::Finite { negative, significand, exponent }))
+    };
+    Some((packed(a, x, of_a)?, packed(b, y, of_b)?))
 }
 
 /// A random question with few summands, the largest near 2^`top`.
@@ -96,6 +126,29 @@ mod tests {
     use mmaprobe_model::format;
     use rand_xoshiro::Xoshiro256PlusPlus;
     use rand_xoshiro::rand_core::SeedableRng;
+
+    #[test]
+    fn two_factors_come_near_to_a_power_of_two() {
+        let factors = format::FP16;
+        let signature =
+            Signature { k: 1, a: factors, b: factors, c: format::FP32, d: format::FP32, scale: None };
+        let mut rng = Xoshiro256PlusPlus::seed_from_u64(11);
+        let (mut below, mut above) = (0, 0);
+        for _ in 0..1000 {
+            let Some((a, b)) = about(&signature, -9, &mut rng) else { continue };
+            let number = |bits| match factors.decode(bits) {
+                Decoded::Finite { significand, exponent, .. } => {
+                    significand as f64 * 2f64.powi(exponent - factors.fraction_bits as i32)
+                }
+                other => panic!("{other:?}"),
+            };
+            let ratio = number(a) * number(b) * 2f64.powi(9);
+            assert!((ratio - 1.0).abs() < 2f64.powi(-9), "{ratio}");
+            below += usize::from(ratio < 1.0);
+            above += usize::from(ratio > 1.0);
+        }
+        assert!(below > 100 && above > 100, "{below} below, {above} above");
+    }
 
     #[test]
     fn few_finite_summands_some_of_them_subnormal() {

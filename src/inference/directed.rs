@@ -12,7 +12,7 @@ use mmaprobe_model::tree::{NanRule, Node, Normalised};
 use mmaprobe_model::{Executor, Model, Rounding};
 use mmaprobe_probes::place::{self, Dyadic};
 use mmaprobe_probes::sparse::{self, below};
-use mmaprobe_probes::{DotAdd, Signature, Summand};
+use mmaprobe_probes::{DotAdd, Signature, Summand, vary};
 use rand_core::Rng;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::SeedableRng;
@@ -28,6 +28,8 @@ const SCANNED: usize = 3000;
 const FRUITLESS: usize = 1000;
 /// Variations of each.
 const VARIATIONS: usize = 40;
+/// Of those, one of so many in which what is large is cancelled.
+const MIRRORED: u64 = 3;
 
 /// Questions, each with its operands taken apart; no more than are looked at from the first.
 pub fn decoded(signature: &Signature, questions: &[DotAdd]) -> Vec<(DotAdd, Inputs)> {
@@ -57,7 +59,7 @@ impl Told {
 }
 
 /// Searches for an input on which the two models give different results, starting from these inputs. Trees
-/// that do not have the same nodes are not looked into. NaNs are taken as one where the other model does not
+/// that do not have the same nodes are not compared inside. NaNs are taken as one where the other model does not
 /// know which it is. `kept` may hold the values that the model has for the inputs.
 pub fn search(
     signature: &Signature,
@@ -67,10 +69,10 @@ pub fn search(
     kept: &[Option<Nodes>],
     seed: u64,
 ) -> Told {
-    if model.tree.nodes.len() != other.tree.nodes.len() {
-        return Told::InsideOnly;
-    }
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
+    if !have_same_nodes(model, other) {
+        return mirrored(signature, model, other, inputs, &mut rng);
+    }
     let (wide_one, wide_other) = (widened(model, other), widened(other, model));
     let (Some(mut pair), Some(mut wide)) = (Pair::of(model, other), Pair::of(&wide_one, &wide_other)) else {
         return Told::InsideOnly;
@@ -95,6 +97,32 @@ pub fn search(
         }
     }
     if latent > 0 { Told::InsideOnly } else { Told::Never }
+}
+
+/// Whether two trees differ in no more than the rules of their sums.
+fn have_same_nodes(model: &Model, other: &Model) -> bool {
+    let is_same = |(one, other): (&Node, &Node)| match (one, other) {
+        (Node::Sum { children, .. }, Node::Sum { children: others, .. }) => children == others,
+        _ => one == other,
+    };
+    let (nodes, others) = (&model.tree.nodes, &other.tree.nodes);
+    nodes.len() == others.len() && nodes.iter().zip(others).all(is_same)
+}
+
+/// The same for two trees that do not have the same nodes: with what is large in the inputs cancelled.
+fn mirrored(
+    signature: &Signature,
+    model: &Model,
+    other: &Model,
+    inputs: &[(DotAdd, Inputs)],
+    rng: &mut impl Rng,
+) -> Told {
+    let Some(mut pair) = Pair::of(model, other) else { return Told::InsideOnly };
+    let mut varied = inputs.iter().take(SCANNED).map(|(input, _)| vary::mirrored(signature, input, rng));
+    match varied.find(|varied| pair.differs(signature, varied)) {
+        Some(found) => Told::Apart(vec![found]),
+        None => Told::InsideOnly,
+    }
 }
 
 /// The model with its root, and the sums whose rules differ from the other model's, rounded to more bits
@@ -159,8 +187,11 @@ impl<'m> Pair<'m> {
 }
 
 /// The input with one or two summands set near an inner value: of the other sign or the same, a power of
-/// two, few bits, or many.
+/// two, few bits, or many; or with what is large in it cancelled.
 fn varied(signature: &Signature, input: &DotAdd, inside: &Number, rng: &mut impl Rng) -> DotAdd {
+    if below(MIRRORED, rng) == 0 {
+        return vary::mirrored(signature, input, rng);
+    }
     let mut varied = input.clone();
     let top = inside.term.leading_exponent().unwrap_or(inside.term.exponent);
     let depth = 2 * (signature.d.fraction_bits as i32 + 4);

@@ -27,8 +27,8 @@ pub use joint::{
 };
 pub use nans::nan_rules;
 use nans::nan_words;
-pub use products::{turn_product_exponents, turn_products};
 use products::{product_words, products};
+pub use products::{turn_product_exponents, turn_products};
 use rule::turn_rule;
 pub use rule::{MOST_DISTANCE, MOST_FRACTION_BITS, aligned, intermediate};
 use scales::place_scales;

@@ -192,7 +192,7 @@ pub fn regrouped(evidence: &Evidence, mut best: Fitted) -> Fitted {
         let sample: Vec<&Answered> = samples.flatten().collect();
         let mut tried: Vec<Fitted> = regroup::regrouped(&best.model)
             .into_par_iter()
-            .map(|model| {
+            .map(|Turned { model, .. }| {
                 let contradicted = fit::contradicted(&model, sample.iter().copied(), usize::MAX);
                 Fitted { model, contradicted }
             })

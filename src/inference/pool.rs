@@ -1,11 +1,11 @@
 //! Random questions, and what a model makes of them: to find some on which others differ.
 
 use mmaprobe_model::Model;
-use mmaprobe_model::format::{Format, RoundTo};
+use mmaprobe_model::format::Format;
 use mmaprobe_model::scalar::{Inputs, Nodes, Scalar};
 use mmaprobe_model::tree::{Added, Normalised, Product};
 use mmaprobe_probes::random::{self, Distribution};
-use mmaprobe_probes::{DotAdd, Signature, sparse};
+use mmaprobe_probes::{DotAdd, Signature, sparse, vary};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::SeedableRng;
 use rayon::prelude::*;
@@ -17,28 +17,27 @@ use super::{evidence, fit};
 const SPARSE: usize = 6000;
 /// Questions from the random distributions.
 const DENSE: usize = 3000;
+/// Of those with few summands, one of so many comes once more with what is large in it cancelled.
+const MIRRORED: usize = 4;
 /// Questions with few summands near what ends inside.
 const NEAR: usize = 3000;
 
 /// Exponents at which something ends inside a model, but not in d: the ranges of formats between, and what
 /// products are cut off at.
 pub fn ends(model: &Model) -> Vec<i32> {
-    let mut ends = Vec::new();
-    let mut of_format = |round: &RoundTo| {
-        let of = |format: &Format| [format.min_exponent(), format.max_exponent()];
-        if of(&round.format) != of(&model.d) {
-            ends.extend(of(&round.format));
-        }
+    let range = |format: &Format| [format.min_exponent(), format.max_exponent()];
+    let mut ends = match &model.product {
+        // Also where d ends: what is lost there is not what d loses.
+        Product::Rounded(round) => range(&round.format).to_vec(),
+        Product::OverflowsAt { exponent } | Product::FlushedBelow { exponent, .. } => vec![*exponent],
+        Product::Exact => Vec::new(),
     };
     for rule in &model.tree.rules {
-        if let Normalised::To(round) = &rule.normalised {
-            of_format(round);
+        if let Normalised::To(round) = &rule.normalised
+            && range(&round.format) != range(&model.d)
+        {
+            ends.extend(range(&round.format));
         }
-    }
-    match &model.product {
-        Product::Rounded(round) => of_format(round),
-        Product::OverflowsAt { exponent } | Product::FlushedBelow { exponent, .. } => ends.push(*exponent),
-        Product::Exact => {}
     }
     let floors = model.tree.rules.iter().filter_map(|rule| match &rule.added {
         Added::Fused(fused) => fused.floor,
@@ -58,6 +57,9 @@ pub fn questions(signature: &Signature, ends: &[i32], seed: u64) -> Vec<(DotAdd,
         random::dot_add(Distribution::ALL[index % Distribution::ALL.len()], signature, &mut rng)
     });
     let mut pool: Vec<DotAdd> = sparse.into_iter().chain(dense).collect();
+    let mirrored = |question| vary::mirrored(signature, question, &mut rng);
+    let mirrored: Vec<DotAdd> = pool.iter().take(SPARSE).step_by(MIRRORED).map(mirrored).collect();
+    pool.extend(mirrored);
     if !ends.is_empty() {
         // In turn: only the first are looked at from the inside.
         let near = (0..NEAR).map(|_| sparse::near(signature, ends, &mut rng));

@@ -7,6 +7,8 @@
 
 use mmaprobe_model::tree::{Added, Model, Node, NodeId, Normalised, Rule, Tree};
 
+use super::knobs::{Knob, Turned};
+
 /// A tree whose sums carry their rules.
 #[derive(Clone, Debug, PartialEq)]
 enum Term {
@@ -17,24 +19,32 @@ enum Term {
 
 /// Sizes of groups of summands that follow each other.
 const SIZES: [usize; 5] = [2, 3, 4, 8, 16];
+/// And of those that a chain adds one after the other.
+const LINKS: [usize; 5] = [1, 2, 3, 4, 8];
 /// Numbers of interleaved groups.
 const LANES: [usize; 2] = [2, 4];
 /// Of up to so many summands, each two may be added first.
 const PAIRED: usize = 6;
 
+/// A tree, and in words what has been changed.
+type Changed = (String, Term);
+
 /// Every model whose tree differs in one place, or alike in all places that are alike, from this one's. Its new
 /// sums follow one of its rules, or one of them without being normalised.
-pub fn regrouped(model: &Model) -> Vec<Model> {
+pub fn regrouped(model: &Model) -> Vec<Turned> {
     let own = term(model, model.tree.nodes.len() - 1);
     let mut trees = Vec::new();
     changed(&own, &mut trees, &|sum, rule| variants(sum, rule, &model.tree.rules));
-    let mut all: Vec<Model> = Vec::new();
-    for tree in trees.into_iter().chain(changed_alike(&own, &model.tree.rules)) {
+    let canonical = model.canonical();
+    let mut all: Vec<Turned> = Vec::new();
+    for (choice, tree) in trees.into_iter().chain(changed_alike(&own, &model.tree.rules)) {
         let mut into = Tree { nodes: Vec::new(), rules: Vec::new() };
         build(&tree, &mut into);
         let other = Model { tree: into, ..model.clone() };
-        if other.check().is_ok() && other != *model && !all.contains(&other) {
-            all.push(other);
+        let is_other = other.check().is_ok() && other.canonical() != canonical;
+        if is_other && !all.iter().any(|turned| turned.model == other) {
+            let knob = Knob { what: "tree of the sums".to_string(), rule: None };
+            all.push(Turned { knob, choice, model: other });
         }
     }
     all
@@ -70,23 +80,24 @@ fn build(term: &Term, into: &mut Tree) -> NodeId {
 }
 
 /// The tree with each of its sums replaced by each of its variants, one at a time.
-fn changed(tree: &Term, into: &mut Vec<Term>, variants: &dyn Fn(&[Term], &Rule) -> Vec<Term>) {
+fn changed(tree: &Term, into: &mut Vec<Changed>, variants: &dyn Fn(&[Term], &Rule) -> Vec<Changed>) {
     match tree {
         Term::Leaf(_) => {}
         Term::Scaled(child, block) => {
             let mut inside = Vec::new();
             changed(child, &mut inside, variants);
-            into.extend(inside.into_iter().map(|child| Term::Scaled(Box::new(child), *block)));
+            let scaled = |(words, child)| (words, Term::Scaled(Box::new(child), *block));
+            into.extend(inside.into_iter().map(scaled));
         }
         Term::Sum(children, rule) => {
             into.extend(variants(children, rule));
             for (at, child) in children.iter().enumerate() {
                 let mut inside = Vec::new();
                 changed(child, &mut inside, variants);
-                into.extend(inside.into_iter().map(|child| {
+                into.extend(inside.into_iter().map(|(words, child)| {
                     let mut children = children.clone();
                     children[at] = child;
-                    Term::Sum(children, rule.clone())
+                    (words, Term::Sum(children, rule.clone()))
                 }));
             }
         }
@@ -94,7 +105,7 @@ fn changed(tree: &Term, into: &mut Vec<Term>, variants: &dyn Fn(&[Term], &Rule) 
 }
 
 /// The tree with all sums of as many summands that follow the same rule changed alike.
-fn changed_alike(tree: &Term, rules: &[Rule]) -> Vec<Term> {
+fn changed_alike(tree: &Term, rules: &[Rule]) -> Vec<Changed> {
     let mut kinds: Vec<(usize, Rule)> = Vec::new();
     each_sum(tree, &mut |children, rule| kinds.push((children.len(), rule.clone())));
     let mut seen: Vec<(usize, Rule)> = Vec::new();
@@ -105,13 +116,17 @@ fn changed_alike(tree: &Term, rules: &[Rule]) -> Vec<Term> {
         }
         seen.push(kind.clone());
         // As many as the sum with the most variants has.
-        let mut most = 0;
+        let mut most: Vec<String> = Vec::new();
         each_sum(tree, &mut |children, rule| {
             if (children.len(), rule) == (kind.0, &kind.1) {
-                most = most.max(variants(children, rule, rules).len());
+                let words: Vec<String> =
+                    variants(children, rule, rules).into_iter().map(|(words, _)| words).collect();
+                most = if words.len() > most.len() { words } else { std::mem::take(&mut most) };
             }
         });
-        all.extend((0..most).map(|index| each_changed(tree, kind, index, rules)));
+        let changed =
+            |(index, words)| (format!("{words}, in all such sums"), each_changed(tree, kind, index, rules));
+        all.extend(most.into_iter().enumerate().map(changed));
     }
     all
 }
@@ -131,31 +146,40 @@ fn each_sum(tree: &Term, visit: &mut dyn FnMut(&[Term], &Rule)) {
 fn each_changed(tree: &Term, kind: &(usize, Rule), index: usize, rules: &[Rule]) -> Term {
     match tree {
         Term::Leaf(_) => tree.clone(),
-        Term::Scaled(child, block) => {
-            Term::Scaled(Box::new(each_changed(child, kind, index, rules)), *block)
-        }
+        Term::Scaled(child, block) => Term::Scaled(Box::new(each_changed(child, kind, index, rules)), *block),
         Term::Sum(children, rule) => {
             let inside: Vec<Term> =
                 children.iter().map(|child| each_changed(child, kind, index, rules)).collect();
             let variant = ((children.len(), rule) == (kind.0, &kind.1))
                 .then(|| variants(&inside, rule, rules).into_iter().nth(index))
                 .flatten();
-            variant.unwrap_or_else(|| Term::Sum(inside, rule.clone()))
+            variant.map(|(_, tree)| tree).unwrap_or_else(|| Term::Sum(inside, rule.clone()))
         }
     }
 }
 
 /// Other trees of the same summands in place of a sum.
-fn variants(children: &[Term], rule: &Rule, rules: &[Rule]) -> Vec<Term> {
+fn variants(children: &[Term], rule: &Rule, rules: &[Rule]) -> Vec<Changed> {
     let mut all = Vec::new();
     let inner = inner_rules(rule, rules);
+    let number = children.len();
     for groups in groupings(children) {
         for of_groups in &inner {
-            all.push(Term::Sum(grouped(children, &groups, of_groups), rule.clone()));
+            let sizes: Vec<String> = groups.iter().map(|group| group.len().to_string()).collect();
+            let words = format!("of {number} summands, {} are summed first", sizes.join(" + "));
+            all.push((words, Term::Sum(grouped(children, &groups, of_groups), rule.clone())));
         }
     }
-    all.extend(dissolved(children).map(|children| Term::Sum(children, rule.clone())));
-    all.extend(handed_on(children, rule, &inner));
+    all.extend(inner.iter().flat_map(|of_links| chained(children, rule, of_links)));
+    all.extend(dissolved(children).map(|children| {
+        let words = format!("{} summands of one sum instead of {number}", children.len());
+        (words, Term::Sum(children, rule.clone()))
+    }));
+    all.extend(
+        handed_on(children, rule, &inner)
+            .into_iter()
+            .map(|tree| (format!("what {number} summands add up to is added once more"), tree)),
+    );
     all
 }
 
@@ -224,6 +248,31 @@ fn grouped(children: &[Term], groups: &[Vec<usize>], rule: &Rule) -> Vec<Term> {
     left.chain(sums).collect()
 }
 
+/// The sum as a chain: what has the accumulator and the first group of the others, the sum of these and the second
+/// group, and so on, from either end. All but the last sum follow `of_links`.
+fn chained(children: &[Term], rule: &Rule, of_links: &Rule) -> Vec<Changed> {
+    let (start, others): (Vec<Term>, Vec<Term>) = children.iter().cloned().partition(has_accumulator);
+    let reversed: Vec<Term> = others.iter().rev().cloned().collect();
+    let mut chains = Vec::new();
+    for (others, size) in [&others, &reversed].into_iter().flat_map(|others| LINKS.map(|size| (others, size)))
+    {
+        if others.len() <= size {
+            continue;
+        }
+        let link = |sum: Vec<Term>, group: &[Term]| {
+            let mut members = match &sum[..] {
+                [] | [_] => sum,
+                _ => vec![Term::Sum(sum, of_links.clone())],
+            };
+            members.extend_from_slice(group);
+            members
+        };
+        let words = format!("{} summands as a chain, {size} at a time", children.len());
+        chains.push((words, Term::Sum(others.chunks(size).fold(start.clone(), link), rule.clone())));
+    }
+    chains
+}
+
 /// The summands with those of one sum among them in its place, or of all.
 fn dissolved(children: &[Term]) -> impl Iterator<Item = Vec<Term>> {
     let is_sum = |at: usize| matches!(children[at], Term::Sum(..));
@@ -283,7 +332,8 @@ mod tests {
     }
 
     fn trees(model: &Model) -> Vec<String> {
-        regrouped(model).iter().map(|other| drawn(other, other.tree.nodes.len() - 1)).collect()
+        let drawn = |other: &Model| drawn(other, other.tree.nodes.len() - 1);
+        regrouped(model).iter().map(|turned| drawn(&turned.model)).collect()
     }
 
     #[test]
@@ -291,7 +341,15 @@ mod tests {
         let leaf = |k| Skeleton::Leaf(Summand::Product(k));
         let flat = Skeleton::Sum([vec![Skeleton::Leaf(Summand::C)], (0..4).map(leaf).collect()].concat());
         let trees = trees(&model(&flat, 4));
-        for expected in ["(c (p0 p1 p2 p3))", "(c (p0 p2) (p1 p3))", "(c (p0 p1) (p2 p3))", "(p1 p2 p3 (c p0))"] {
+        for expected in [
+            "(c (p0 p1 p2 p3))",
+            "(c (p0 p2) (p1 p3))",
+            "(c (p0 p1) (p2 p3))",
+            "((c p0 p1) p2 p3)",
+            "((((c p0) p1) p2) p3)",
+            "((c p3 p2) p1 p0)",
+            "(p1 p2 p3 (c p0))",
+        ] {
             assert!(trees.iter().any(|tree| tree == expected), "{expected} is none of {trees:?}");
         }
     }

@@ -110,7 +110,8 @@ pub fn turn_products(model: &Model, signature: &Signature, class: Class) -> Vec<
 /// them, and all other summands their own; where those of all summands are normalised now. Answers from subnormal
 /// operands tell the one from the other.
 pub fn turn_product_exponents(model: &Model, signature: &Signature) -> Vec<Turned> {
-    let is_normalised = |added: &Added| matches!(added, Added::Fused(fused) if fused.exponents == Exponents::Normalised);
+    let is_normalised =
+        |added: &Added| matches!(added, Added::Fused(fused) if fused.exponents == Exponents::Normalised);
     if model.product != Product::Exact || !model.tree.rules.iter().any(|rule| is_normalised(&rule.added)) {
         return Vec::new();
     }
