@@ -22,8 +22,8 @@ use super::evidence::{Class, Evidence};
 pub use ends::{turn_ends, turn_ends_of_each};
 pub use everywhere::turn_everywhere;
 pub use joint::{
-    split, turn_alignments, turn_alike, turn_each_alignment, turn_exact_but_far, turn_far, turn_kind,
-    turn_near_far, turn_positions, turn_zeros,
+    split, turn_alignments, turn_alike, turn_each_alignment, turn_exact_but_far, turn_far, turn_filed,
+    turn_kind, turn_near_far, turn_positions, turn_zeros,
 };
 pub use nans::nan_rules;
 use nans::nan_words;

@@ -160,6 +160,7 @@ impl<'e, 'd> Search<'e, 'd> {
                 turned.extend(knobs::turn_each_alignment(&fitted.model, self.scope));
                 turned.extend(knobs::turn_far(&fitted.model, self.scope));
                 turned.extend(knobs::turn_zeros(&fitted.model, self.scope));
+                turned.extend(knobs::turn_filed(&fitted.model, self.scope));
                 let signature = self.evidence.signature();
                 turned.extend(knobs::turn_products(&fitted.model, signature, class));
                 turned.extend(knobs::turn_kind(&fitted.model, signature, self.scope));

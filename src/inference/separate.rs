@@ -156,6 +156,7 @@ pub fn neighbours(evidence: &Evidence, model: &Model) -> Vec<Turned> {
         .chain(knobs::turn_alignments(model, true, Scope::All))
         .chain(knobs::turn_near_far(model))
         .chain(knobs::turn_zeros(model, Scope::All))
+        .chain(knobs::turn_filed(model, Scope::All))
         .chain(knobs::turn_kind(model, evidence.signature(), Scope::All))
         .chain(knobs::turn_ends_of_each(model))
         .chain(knobs::turn_product_exponents(model, evidence.signature()))

@@ -87,7 +87,7 @@ pub(super) const MOST_CARRY_BITS: u32 = 8;
 pub const MOST_DISTANCE: i32 = 72;
 
 /// Exponents, of either sign, under which a sum that is not normalised may be handed on.
-const MOST_OPEN_EXPONENT: i32 = 32;
+pub(super) const MOST_OPEN_EXPONENT: i32 = 32;
 
 /// Exponents above the range of subnormals that may be the least to which a sum aligns: those of
 /// ordinary numbers.
