@@ -178,7 +178,7 @@ fn variants(children: &[Term], rule: &Rule, rules: &[Rule]) -> Vec<Changed> {
     all.extend(
         handed_on(children, rule, &inner)
             .into_iter()
-            .map(|tree| (format!("what {number} summands add up to is added once more"), tree)),
+            .map(|tree| (format!("a sum of {number} by a rule of its own, and handed on by another"), tree)),
     );
     all
 }
