@@ -343,6 +343,7 @@ fn equivalents(inseparable: &[Inseparable], tried: u64, names: &[String]) -> Vec
     let mut knobs: Vec<(&Knob, Vec<String>)> = Vec::new();
     for Inseparable { knob, choice } in inseparable {
         match knobs.iter_mut().find(|(known, _)| *known == knob) {
+            // Several models may be one in words.
             Some((_, choices)) if choices.contains(choice) => {}
             Some((_, choices)) => choices.push(choice.clone()),
             None => knobs.push((knob, vec![choice.clone()])),

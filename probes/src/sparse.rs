@@ -32,14 +32,13 @@ pub fn near(signature: &Signature, ends: &[i32], rng: &mut (impl Rng + ?Sized)) 
     if below(4, rng) > 0 {
         return at(signature, top, rng);
     }
+    let Some((a, b)) = about(signature, top, rng) else { return at(signature, top, rng) };
     let mut question = match below(2, rng) {
         0 => at(signature, top, rng),
         _ => place::zeros(signature),
     };
     let k = below(signature.k as u64, rng) as usize;
-    if let Some((a, b)) = about(signature, top, rng) {
-        (question.a[k], question.b[k]) = (a, b);
-    }
+    (question.a[k], question.b[k]) = (a, b);
     question
 }
 

@@ -62,7 +62,8 @@ pub fn mirrored(signature: &Signature, question: &DotAdd, rng: &mut (impl Rng + 
     }
     // Otherwise all stay as they are.
     if below(4, rng) > 0 {
-        let others: Vec<usize> = values.iter().map(|(k, _)| *k).filter(|&k| k != of).collect();
+        let others: Vec<usize> =
+            values.iter().map(|(k, _)| *k).filter(|&k| k != of && onto != Summand::Product(k)).collect();
         let kept: Vec<usize> = match others.len() as u64 {
             0 => Vec::new(),
             number => (0..2).map(|_| others[below(number, rng) as usize]).collect(),

@@ -27,7 +27,7 @@ const SCANNED: usize = 3000;
 /// Inputs after which the search is given up if none of them differs inside.
 const FRUITLESS: usize = 1000;
 /// Variations of each.
-const VARIATIONS: usize = 40;
+const VARIATIONS: usize = 60;
 /// Of those, one of so many in which what is large is cancelled.
 const MIRRORED: u64 = 3;
 

@@ -159,9 +159,13 @@ pub fn triples_of(count: usize, most: usize) -> Vec<[usize; 3]> {
 struct Division([Option<bool>; 3]);
 
 impl Division {
-    /// Whether two of the ways can be compared.
+    /// Whether all ways can be compared, or two of which one is right.
     fn says_something(&self) -> bool {
-        self.0.iter().flatten().count() > 1
+        match self.0.iter().flatten().count() {
+            3 => true,
+            2 => self.first().is_some(),
+            _ => false,
+        }
     }
 
     /// Which pair meets first: of the only way in which it makes no difference.

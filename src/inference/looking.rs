@@ -169,7 +169,7 @@ pub fn quickly(starts: &Starts) -> Vec<Looked> {
 }
 
 /// Where no more than one of so many answers contradicts the best model, other trees like its own are tried.
-const REGROUPED: usize = 20;
+const REGROUPED: usize = 10;
 /// Times that a tree is changed.
 const CHANGES: usize = 3;
 /// Answers that contradict a model, and others, which other trees are tried on.
@@ -183,7 +183,7 @@ pub fn regrouped(evidence: &Evidence, mut best: Fitted) -> Fitted {
     let mut answers: Vec<&Answered> = evidence.answers.iter().collect();
     for _ in 0..CHANGES {
         best = fit::scored(evidence, best.model);
-        if best.contradicted == 0 {
+        if best.contradicted == 0 || best.contradicted * REGROUPED > answers.len() {
             break;
         }
         fit::front_load(&best.model, &mut answers);
@@ -220,10 +220,6 @@ pub fn regrouped(evidence: &Evidence, mut best: Fitted) -> Fitted {
 
 /// The best of these, and what becomes of it where it explains most but for its tree. The best first.
 pub fn best_regrouped(evidence: &Evidence, mut looked: Vec<Looked>) -> Vec<Looked> {
-    let contradicted = looked[0].fitted.contradicted;
-    if contradicted == 0 || contradicted * REGROUPED > evidence.answers.len() {
-        return looked;
-    }
     let fitted = regrouped(evidence, looked[0].fitted.clone());
     if fitted.contradicted < looked[0].fitted.contradicted {
         looked.insert(0, Looked::as_it_is(fitted));

@@ -49,8 +49,9 @@ pub fn ends(model: &Model) -> Vec<i32> {
     ends
 }
 
-/// Questions to try: with few summands, some of them near these exponents, and from every distribution.
-pub fn questions(signature: &Signature, ends: &[i32], seed: u64) -> Vec<(DotAdd, Inputs)> {
+/// Questions to try: with few summands, as many of them near the exponents of each list, and from every
+/// distribution.
+pub fn questions(signature: &Signature, ends: &[Vec<i32>], seed: u64) -> Vec<(DotAdd, Inputs)> {
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
     let sparse: Vec<DotAdd> = (0..SPARSE).map(|_| sparse::dot_add(signature, &mut rng)).collect();
     let dense = (0..DENSE).map(|index| {
@@ -60,7 +61,7 @@ pub fn questions(signature: &Signature, ends: &[i32], seed: u64) -> Vec<(DotAdd,
     let mirrored = |question| vary::mirrored(signature, question, &mut rng);
     let mirrored: Vec<DotAdd> = pool.iter().take(SPARSE).step_by(MIRRORED).map(mirrored).collect();
     pool.extend(mirrored);
-    if !ends.is_empty() {
+    for ends in ends.iter().rev().filter(|ends| !ends.is_empty()) {
         // In turn: only the first are looked at from the inside.
         let near = (0..NEAR).map(|_| sparse::near(signature, ends, &mut rng));
         let others = pool.split_off(NEAR);

@@ -115,20 +115,37 @@ fn changed_alike(tree: &Term, rules: &[Rule]) -> Vec<Changed> {
             continue;
         }
         seen.push(kind.clone());
-        // As many as the sum with the most variants has.
-        let mut most: Vec<String> = Vec::new();
+        let mut named: Vec<Variant> = Vec::new();
         each_sum(tree, &mut |children, rule| {
             if (children.len(), rule) == (kind.0, &kind.1) {
-                let words: Vec<String> =
-                    variants(children, rule, rules).into_iter().map(|(words, _)| words).collect();
-                most = if words.len() > most.len() { words } else { std::mem::take(&mut most) };
+                let new = named_variants(children, rule, rules).into_iter().map(|(name, _)| name);
+                for name in new {
+                    if !named.contains(&name) {
+                        named.push(name);
+                    }
+                }
             }
         });
         let changed =
-            |(index, words)| (format!("{words}, in all such sums"), each_changed(tree, kind, index, rules));
-        all.extend(most.into_iter().enumerate().map(changed));
+            |name: Variant| (format!("{}, in all such sums", name.0), each_changed(tree, kind, &name, rules));
+        all.extend(named.into_iter().map(changed));
     }
     all
+}
+
+/// What a variant is called wherever it is made, and its number among those that are called so.
+type Variant = (String, usize);
+
+/// Other trees in place of a sum, by what they are called but for where the sum is.
+fn named_variants(children: &[Term], rule: &Rule, rules: &[Rule]) -> Vec<(Variant, Term)> {
+    let mut named: Vec<(Variant, Term)> = Vec::new();
+    let from = format!(" from {}", children.first().map_or_else(String::new, first_leaf));
+    for (words, tree) in variants(children, rule, rules) {
+        let words = words.replace(&from, "");
+        let number = named.iter().filter(|((known, _), _)| *known == words).count();
+        named.push(((words, number), tree));
+    }
+    named
 }
 
 fn each_sum(tree: &Term, visit: &mut dyn FnMut(&[Term], &Rule)) {
@@ -142,18 +159,23 @@ fn each_sum(tree: &Term, visit: &mut dyn FnMut(&[Term], &Rule)) {
     }
 }
 
-/// The tree with each sum of a kind replaced by the variant with this number, from the leaves up.
-fn each_changed(tree: &Term, kind: &(usize, Rule), index: usize, rules: &[Rule]) -> Term {
+/// The tree with each sum of a kind replaced by this variant, where it has it, from the leaves up.
+fn each_changed(tree: &Term, kind: &(usize, Rule), variant: &Variant, rules: &[Rule]) -> Term {
     match tree {
         Term::Leaf(_) => tree.clone(),
-        Term::Scaled(child, block) => Term::Scaled(Box::new(each_changed(child, kind, index, rules)), *block),
+        Term::Scaled(child, block) => {
+            Term::Scaled(Box::new(each_changed(child, kind, variant, rules)), *block)
+        }
         Term::Sum(children, rule) => {
             let inside: Vec<Term> =
-                children.iter().map(|child| each_changed(child, kind, index, rules)).collect();
-            let variant = ((children.len(), rule) == (kind.0, &kind.1))
-                .then(|| variants(&inside, rule, rules).into_iter().nth(index))
-                .flatten();
-            variant.map(|(_, tree)| tree).unwrap_or_else(|| Term::Sum(inside, rule.clone()))
+                children.iter().map(|child| each_changed(child, kind, variant, rules)).collect();
+            let is_of_kind = (children.len(), rule) == (kind.0, &kind.1);
+            let mut named = match is_of_kind {
+                true => named_variants(&inside, rule, rules).into_iter(),
+                false => Vec::new().into_iter(),
+            };
+            let changed = named.find(|(name, _)| name == variant).map(|(_, tree)| tree);
+            changed.unwrap_or_else(|| Term::Sum(inside, rule.clone()))
         }
     }
 }
@@ -163,25 +185,49 @@ fn variants(children: &[Term], rule: &Rule, rules: &[Rule]) -> Vec<Changed> {
     let mut all = Vec::new();
     let inner = inner_rules(rule, rules);
     let number = children.len();
+    let from = children.first().map_or_else(String::new, first_leaf);
     for groups in groupings(children) {
-        for of_groups in &inner {
+        for of_groups in inner.iter().filter(|of_groups| !is_handed_on_as_it_is(of_groups, rule)) {
             let sizes: Vec<String> = groups.iter().map(|group| group.len().to_string()).collect();
-            let words = format!("of {number} summands, {} are summed first", sizes.join(" + "));
+            let is_interleaved = groups.iter().any(|group| group.len() > 1 && group[1] != group[0] + 1);
+            let how = if is_interleaved { "interleaved" } else { "neighbours" };
+            let words =
+                format!("of {number} summands from {from}, {} {how} are summed first", sizes.join(" + "));
             all.push((words, Term::Sum(grouped(children, &groups, of_groups), rule.clone())));
         }
     }
-    all.extend(inner.iter().flat_map(|of_links| chained(children, rule, of_links)));
+    let links = inner.iter().filter(|of_links| !is_handed_on_as_it_is(of_links, rule));
+    all.extend(links.flat_map(|of_links| chained(children, rule, of_links)));
     all.extend(dissolved(children).map(|children| {
-        let words = format!("{} summands of one sum instead of {number}", children.len());
+        let words = format!("of {number} summands from {from}, sums dissolved into {}", children.len());
         (words, Term::Sum(children, rule.clone()))
     }));
-    all.extend(
-        handed_on(children, rule, &inner)
-            .into_iter()
-            .map(|tree| (format!("a sum of {number} by a rule of its own, and handed on by another"), tree)),
-    );
+    all.extend(handed_on(children, rule, &inner).into_iter().map(|tree| {
+        (format!("a sum of {number} from {from} by a rule of its own, and handed on by another"), tree)
+    }));
     all
 }
+
+/// Whether what a sum of one rule hands on is what it was handed, so that its own summands might as well be those of
+/// the sum that it is in: of two exact sums, the one that is not rounded.
+fn is_handed_on_as_it_is(inside: &Rule, outside: &Rule) -> bool {
+    let is_open = inside.normalised == Normalised::No { exponent: None };
+    is_open && inside.added == Added::Exact && outside.added == Added::Exact
+}
+
+/// The first leaf of a tree, in words.
+fn first_leaf(tree: &Term) -> String {
+    match tree {
+        Term::Leaf(Node::Product(k)) => format!("p{k}"),
+        Term::Leaf(Node::Accumulator) => "c".to_string(),
+        Term::Leaf(_) => "+0".to_string(),
+        Term::Scaled(child, _) => first_leaf(child),
+        Term::Sum(children, _) => children.first().map_or_else(String::new, first_leaf),
+    }
+}
+
+/// The most rules that a new sum may follow.
+const INNER: usize = 6;
 
 /// The rules that a new sum may follow beside one of this rule.
 fn inner_rules(rule: &Rule, rules: &[Rule]) -> Vec<Rule> {
@@ -198,13 +244,15 @@ fn inner_rules(rule: &Rule, rules: &[Rule]) -> Vec<Rule> {
             each.push(rule);
         }
     }
+    each.truncate(INNER);
     each
 }
 
 /// Ways to sum some of so many summands first, each as groups of their positions.
 fn groupings(children: &[Term]) -> Vec<Vec<Vec<usize>>> {
     let all: Vec<usize> = (0..children.len()).collect();
-    let others: Vec<usize> = all.iter().copied().filter(|&at| !has_accumulator(&children[at])).collect();
+    let is_other = |at: &usize| !has_accumulator(&children[*at]) && children[*at] != Term::Leaf(Node::Zero);
+    let others: Vec<usize> = all.iter().copied().filter(is_other).collect();
     let count = others.len();
     let mut groupings: Vec<Vec<Vec<usize>>> = Vec::new();
     if count < children.len() && count > 1 {
@@ -237,15 +285,16 @@ fn has_accumulator(tree: &Term) -> bool {
     }
 }
 
-/// What is not in a group comes first, in its order; then the sums of the groups.
+/// The summands with the sum of each group where its first member was; a summand alone stays as it is.
 fn grouped(children: &[Term], groups: &[Vec<usize>], rule: &Rule) -> Vec<Term> {
-    let is_left = |at: &usize| !groups.iter().any(|group| group.contains(at));
-    let left = (0..children.len()).filter(is_left).map(|at| children[at].clone());
-    let sums = groups.iter().map(|group| {
-        let members: Vec<Term> = group.iter().map(|&at| children[at].clone()).collect();
-        Term::Sum(members, rule.clone())
-    });
-    left.chain(sums).collect()
+    let place = |at: usize| match groups.iter().find(|group| group.contains(&at)) {
+        Some(group) if group.len() > 1 => (group[0] == at).then(|| {
+            let members: Vec<Term> = group.iter().map(|&member| children[member].clone()).collect();
+            Term::Sum(members, rule.clone())
+        }),
+        _ => Some(children[at].clone()),
+    };
+    (0..children.len()).filter_map(place).collect()
 }
 
 /// The sum as a chain: what has the accumulator and the first group of the others, the sum of these and the second
@@ -254,6 +303,10 @@ fn chained(children: &[Term], rule: &Rule, of_links: &Rule) -> Vec<Changed> {
     let (start, others): (Vec<Term>, Vec<Term>) = children.iter().cloned().partition(has_accumulator);
     let reversed: Vec<Term> = others.iter().rev().cloned().collect();
     let mut chains = Vec::new();
+    if children.len() < 3 {
+        // The same sum.
+        return chains;
+    }
     for (others, size) in [&others, &reversed].into_iter().flat_map(|others| LINKS.map(|size| (others, size)))
     {
         if others.len() <= size {
@@ -267,7 +320,8 @@ fn chained(children: &[Term], rule: &Rule, of_links: &Rule) -> Vec<Changed> {
             members.extend_from_slice(group);
             members
         };
-        let words = format!("{} summands as a chain, {size} at a time", children.len());
+        let from = first_leaf(&others[0]);
+        let words = format!("{} summands as a chain, {size} at a time, from {from}", children.len());
         chains.push((words, Term::Sum(others.chunks(size).fold(start.clone(), link), rule.clone())));
     }
     chains
@@ -293,8 +347,17 @@ fn dissolved(children: &[Term]) -> impl Iterator<Item = Vec<Term>> {
 fn handed_on(children: &[Term], rule: &Rule, inner: &[Rule]) -> Vec<Term> {
     let mut all = Vec::new();
     let zero = || Term::Leaf(Node::Zero);
+    // The other way round: without a sum that only hands another one on.
+    let mut others = children.iter().filter(|child| **child != zero());
+    if let (Some(only @ Term::Sum(..)), None) = (others.next(), others.next()) {
+        all.push(only.clone());
+    }
     for other in inner.iter().filter(|other| *other != rule) {
         for (inside, outside) in [(other, rule), (rule, other)] {
+            let is_open = outside.normalised == Normalised::No { exponent: None };
+            if is_open && outside.added == Added::Exact || is_handed_on_as_it_is(inside, outside) {
+                continue;
+            }
             let sum = || Term::Sum(children.to_vec(), inside.clone());
             all.push(Term::Sum(vec![sum()], outside.clone()));
             all.push(Term::Sum(vec![zero(), sum()], outside.clone()));
@@ -305,7 +368,8 @@ fn handed_on(children: &[Term], rule: &Rule, inner: &[Rule]) -> Vec<Term> {
 
 #[cfg(test)]
 mod tests {
-    use mmaprobe_model::format;
+    use mmaprobe_model::tree::Fused;
+    use mmaprobe_model::{Rounding, format};
     use mmaprobe_probes::{Signature, Summand};
 
     use super::*;
@@ -315,7 +379,9 @@ mod tests {
     fn model(skeleton: &Skeleton, k: usize) -> Model {
         let signature =
             Signature { k, a: format::FP16, b: format::FP16, c: format::FP32, d: format::FP32, scale: None };
-        structure::start(&signature, skeleton, Structure::Plain)
+        let mut model = structure::start(&signature, skeleton, Structure::Plain);
+        model.tree.rules[0].added = Added::Fused(Fused::uniform(25, Rounding::TowardZero));
+        model
     }
 
     fn drawn(model: &Model, id: NodeId) -> String {
@@ -348,7 +414,6 @@ mod tests {
             "((c p0 p1) p2 p3)",
             "((((c p0) p1) p2) p3)",
             "((c p3 p2) p1 p0)",
-            "(p1 p2 p3 (c p0))",
         ] {
             assert!(trees.iter().any(|tree| tree == expected), "{expected} is none of {trees:?}");
         }

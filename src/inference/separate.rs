@@ -84,7 +84,13 @@ pub fn separate(
         if round == ROUNDS {
             break;
         }
-        let questions = pool::questions(&signature, &pool::ends(model), seed.wrapping_add(round));
+        let own = pool::ends(model);
+        let mut others: Vec<i32> =
+            candidates.iter().flat_map(|candidate| pool::ends(&candidate.model)).collect();
+        others.sort_unstable();
+        others.dedup();
+        others.retain(|end| !own.contains(end));
+        let questions = pool::questions(&signature, &[own, others], seed.wrapping_add(round));
         tried += questions.len() as u64;
         let pool = Pool::new(model, &questions);
         let told: Vec<Told> = candidates

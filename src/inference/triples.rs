@@ -34,7 +34,7 @@ pub fn tree(leaves: &[usize], asked: &[[usize; 3]], rooted: &[Triple]) -> Tree {
             for j in i + 1..trees.len() {
                 let others = trees.iter().enumerate().filter(|(at, _)| *at != i && *at != j);
                 let outside: Vec<usize> = others.flat_map(|(_, tree)| tree.leaves()).collect();
-                let weight = weights.of(&trees[i].leaves(), &trees[j].leaves(), &outside);
+                let weight = weights.of(&trees[i].leaves(), &trees[j].leaves(), &outside).unwrap_or(0.0);
                 if weight > 0.0 && best.is_none_or(|(most, _, _)| weight > most) {
                     best = Some((weight, i, j));
                 }
@@ -74,8 +74,8 @@ impl Weights {
     }
 
     /// How many of the triples of x, y and another leaf say that x and y meet first, less those that say
-    /// that one of them meets the other leaf first: the mean for the leaves of two trees.
-    fn of(&self, xs: &[usize], ys: &[usize], others: &[usize]) -> f64 {
+    /// that one of them meets the other leaf first: the mean for the leaves of two trees, if any was asked.
+    fn of(&self, xs: &[usize], ys: &[usize], others: &[usize]) -> Option<f64> {
         let (mut sum, mut count) = (0i64, 0u32);
         for &x in xs {
             for &y in ys {
@@ -88,7 +88,7 @@ impl Weights {
                 }
             }
         }
-        if count == 0 { 0.0 } else { sum as f64 / f64::from(count) }
+        (count > 0).then(|| sum as f64 / f64::from(count))
     }
 
     /// The tree without the nodes that most triples across them do not speak for.
@@ -114,7 +114,7 @@ impl Weights {
         let mut weights = Vec::new();
         for (index, x) in inside.iter().enumerate() {
             for y in &inside[index + 1..] {
-                weights.push(self.of(&x.leaves(), &y.leaves(), &outside));
+                weights.extend(self.of(&x.leaves(), &y.leaves(), &outside));
             }
         }
         weights.iter().sum::<f64>() >= SUPPORT * weights.len() as f64

@@ -169,7 +169,7 @@ pub fn turn_filed(model: &Model, scope: Scope) -> Vec<Turned> {
             }
             if is_possible {
                 let knob = Knob { what: "fixed exponent and fraction bits".to_string(), rule: Some(rule) };
-                let choice = format!("2^{exponent}, {more:+} bits");
+                let choice = format!("{more:+} bits beside 2^{exponent}");
                 turned.push(Turned { knob, choice, model: other });
             }
         }
