@@ -133,7 +133,7 @@ fn changed_alike(tree: &Term, rules: &[Rule]) -> Vec<Changed> {
     all
 }
 
-/// What a variant is called wherever it is made, and its number among those that are called so.
+/// What a variant of a sum is called wherever the sum is, and its number among those that are called so.
 type Variant = (String, usize);
 
 /// Other trees in place of a sum, by what they are called but for where the sum is.
@@ -307,11 +307,10 @@ fn chained(children: &[Term], rule: &Rule, of_links: &Rule) -> Vec<Changed> {
         // The same sum.
         return chains;
     }
-    for (others, size) in [&others, &reversed].into_iter().flat_map(|others| LINKS.map(|size| (others, size)))
-    {
-        if others.len() <= size {
-            continue;
-        }
+    let from = first_leaf(&children[0]);
+    let ends = [(&others, "the first"), (&reversed, "the last")];
+    let all = ends.into_iter().flat_map(|(others, end)| LINKS.map(|size| (others, end, size)));
+    for (others, end, size) in all.filter(|(others, _, size)| others.len() > *size) {
         let link = |sum: Vec<Term>, group: &[Term]| {
             let mut members = match &sum[..] {
                 [] | [_] => sum,
@@ -320,8 +319,9 @@ fn chained(children: &[Term], rule: &Rule, of_links: &Rule) -> Vec<Changed> {
             members.extend_from_slice(group);
             members
         };
-        let from = first_leaf(&others[0]);
-        let words = format!("{} summands as a chain, {size} at a time, from {from}", children.len());
+        let number = children.len();
+        let words =
+            format!("of {number} summands from {from}, a chain that adds {size} at a time from {end} on");
         chains.push((words, Term::Sum(others.chunks(size).fold(start.clone(), link), rule.clone())));
     }
     chains
