@@ -18,7 +18,7 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::SeedableRng;
 
 use super::held::{self, Neighbour};
-use super::{evidence, fit};
+use super::{evidence, fit, structure};
 
 /// Inputs that differ inside and are varied.
 const LATENT: usize = 60;
@@ -70,7 +70,7 @@ pub fn search(
     seed: u64,
 ) -> Told {
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
-    if !have_same_nodes(model, other) {
+    if structure::without_rules(model) != structure::without_rules(other) {
         return mirrored(signature, model, other, inputs, &mut rng);
     }
     let (wide_one, wide_other) = (widened(model, other), widened(other, model));
@@ -97,16 +97,6 @@ pub fn search(
         }
     }
     if latent > 0 { Told::InsideOnly } else { Told::Never }
-}
-
-/// Whether two trees differ in no more than the rules of their sums.
-fn have_same_nodes(model: &Model, other: &Model) -> bool {
-    let is_same = |(one, other): (&Node, &Node)| match (one, other) {
-        (Node::Sum { children, .. }, Node::Sum { children: others, .. }) => children == others,
-        _ => one == other,
-    };
-    let (nodes, others) = (&model.tree.nodes, &other.tree.nodes);
-    nodes.len() == others.len() && nodes.iter().zip(others).all(is_same)
 }
 
 /// The same for two trees that do not have the same nodes: with what is large in the inputs cancelled.

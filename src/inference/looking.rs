@@ -220,6 +220,9 @@ pub fn regrouped(evidence: &Evidence, mut best: Fitted) -> Fitted {
 
 /// The best of these, and what becomes of it where it explains most but for its tree. The best first.
 pub fn best_regrouped(evidence: &Evidence, mut looked: Vec<Looked>) -> Vec<Looked> {
+    if looked[0].is_explained() {
+        return looked;
+    }
     let fitted = regrouped(evidence, looked[0].fitted.clone());
     if fitted.contradicted < looked[0].fitted.contradicted {
         looked.insert(0, Looked::as_it_is(fitted));
@@ -279,7 +282,7 @@ pub fn longer(starts: &Starts, mut looked: Vec<Looked>) -> Vec<Looked> {
     let mut trees: Vec<Vec<Node>> = Vec::new();
     let mut chosen: Vec<Model> = Vec::new();
     for start in shown.chain(best) {
-        let tree = without_rules(&start);
+        let tree = structure::without_rules(&start);
         if chosen.len() < EARLY && !trees.contains(&tree) {
             trees.push(tree);
             chosen.push(start);
@@ -368,13 +371,13 @@ pub fn closely(starts: &Starts, mut looked: Vec<Looked>, progress: &dyn Progress
     progress.step("search for rules, sum by sum", None);
     // Not where that was done already, with the same answers.
     let summed = looked.iter().filter(|looked| looked.summed == Some(evidence.answers.len()));
-    let mut trees: Vec<Vec<Node>> = summed.map(|looked| without_rules(&looked.start)).collect();
+    let mut trees: Vec<Vec<Node>> = summed.map(|looked| structure::without_rules(&looked.start)).collect();
     let most = trees.len() + CLOSELY;
     let mut found: Vec<Fitted> = Vec::new();
     // What masks show, and what a closer look does, come before what happens to fit best with few rules.
     let shown = starts.structures().take(1).chain(starts.closer().take(2)).map(|(_, start)| start);
     for start in shown.chain(looked.iter().map(|looked| looked.start.clone())) {
-        let tree = without_rules(&start);
+        let tree = structure::without_rules(&start);
         if trees.len() == most || trees.contains(&tree) {
             continue;
         }
@@ -392,17 +395,6 @@ pub fn closely(starts: &Starts, mut looked: Vec<Looked>, progress: &dyn Progress
     found.truncate(SEARCHED);
     let mut found = Search::new(evidence).run(found.into_iter().map(|fitted| fitted.model).collect());
     fit::settle_nans(evidence, found.swap_remove(0))
-}
-
-/// A model's tree alone.
-fn without_rules(model: &Model) -> Vec<Node> {
-    let mut nodes = model.tree.nodes.clone();
-    for node in &mut nodes {
-        if let Node::Sum { rule, .. } = node {
-            *rule = 0;
-        }
-    }
-    nodes
 }
 
 /// The best of the other starts, by what a glimpse of plain answers with few summands makes of them.

@@ -34,7 +34,11 @@ type Changed = (String, Term);
 pub fn regrouped(model: &Model) -> Vec<Turned> {
     let own = term(model, model.tree.nodes.len() - 1);
     let mut trees = Vec::new();
-    changed(&own, &mut trees, &|sum, rule| variants(sum, rule, &model.tree.rules));
+    changed(&own, &mut trees, &|sum, rule| {
+        let from = sum.first().map_or_else(String::new, first_leaf);
+        let variants = variants(sum, rule, &model.tree.rules).into_iter();
+        variants.map(|Variant { sum, change, tree }| (format!("{sum} from {from}{change}"), tree)).collect()
+    });
     let canonical = model.canonical();
     let mut all: Vec<Turned> = Vec::new();
     for (choice, tree) in trees.into_iter().chain(changed_alike(&own, &model.tree.rules)) {
@@ -115,7 +119,7 @@ fn changed_alike(tree: &Term, rules: &[Rule]) -> Vec<Changed> {
             continue;
         }
         seen.push(kind.clone());
-        let mut named: Vec<Variant> = Vec::new();
+        let mut named: Vec<Name> = Vec::new();
         each_sum(tree, &mut |children, rule| {
             if (children.len(), rule) == (kind.0, &kind.1) {
                 let new = named_variants(children, rule, rules).into_iter().map(|(name, _)| name);
@@ -126,24 +130,33 @@ fn changed_alike(tree: &Term, rules: &[Rule]) -> Vec<Changed> {
                 }
             }
         });
-        let changed =
-            |name: Variant| (format!("{}, in all such sums", name.0), each_changed(tree, kind, &name, rules));
+        let changed = |name: Name| {
+            (format!("{}{}, in all such sums", name.0, name.1), each_changed(tree, kind, &name, rules))
+        };
         all.extend(named.into_iter().map(changed));
     }
     all
 }
 
-/// What a variant of a sum is called wherever the sum is, and its number among those that are called so.
-type Variant = (String, usize);
+/// Another tree in place of a sum.
+struct Variant {
+    /// What the sum is, in words, but for where it is.
+    sum: String,
+    /// What has been changed about it, in words that follow.
+    change: String,
+    tree: Term,
+}
 
-/// Other trees in place of a sum, by what they are called but for where the sum is.
-fn named_variants(children: &[Term], rule: &Rule, rules: &[Rule]) -> Vec<(Variant, Term)> {
-    let mut named: Vec<(Variant, Term)> = Vec::new();
-    let from = format!(" from {}", children.first().map_or_else(String::new, first_leaf));
-    for (words, tree) in variants(children, rule, rules) {
-        let words = words.replace(&from, "");
-        let number = named.iter().filter(|((known, _), _)| *known == words).count();
-        named.push(((words, number), tree));
+/// What a variant is called, and its number among those of its sum that are called so.
+type Name = (String, String, usize);
+
+/// The variants of a sum by their names, which those of another sum have, too.
+fn named_variants(children: &[Term], rule: &Rule, rules: &[Rule]) -> Vec<(Name, Term)> {
+    let mut named: Vec<(Name, Term)> = Vec::new();
+    for Variant { sum, change, tree } in variants(children, rule, rules) {
+        let number =
+            named.iter().filter(|((known, changed, _), _)| (known, changed) == (&sum, &change)).count();
+        named.push(((sum, change, number), tree));
     }
     named
 }
@@ -160,7 +173,7 @@ fn each_sum(tree: &Term, visit: &mut dyn FnMut(&[Term], &Rule)) {
 }
 
 /// The tree with each sum of a kind replaced by this variant, where it has it, from the leaves up.
-fn each_changed(tree: &Term, kind: &(usize, Rule), variant: &Variant, rules: &[Rule]) -> Term {
+fn each_changed(tree: &Term, kind: &(usize, Rule), variant: &Name, rules: &[Rule]) -> Term {
     match tree {
         Term::Leaf(_) => tree.clone(),
         Term::Scaled(child, block) => {
@@ -170,40 +183,43 @@ fn each_changed(tree: &Term, kind: &(usize, Rule), variant: &Variant, rules: &[R
             let inside: Vec<Term> =
                 children.iter().map(|child| each_changed(child, kind, variant, rules)).collect();
             let is_of_kind = (children.len(), rule) == (kind.0, &kind.1);
-            let mut named = match is_of_kind {
-                true => named_variants(&inside, rule, rules).into_iter(),
-                false => Vec::new().into_iter(),
-            };
-            let changed = named.find(|(name, _)| name == variant).map(|(_, tree)| tree);
+            let named = if is_of_kind { named_variants(&inside, rule, rules) } else { Vec::new() };
+            let changed = named.into_iter().find(|(name, _)| name == variant).map(|(_, tree)| tree);
             changed.unwrap_or_else(|| Term::Sum(inside, rule.clone()))
         }
     }
 }
 
 /// Other trees of the same summands in place of a sum.
-fn variants(children: &[Term], rule: &Rule, rules: &[Rule]) -> Vec<Changed> {
+fn variants(children: &[Term], rule: &Rule, rules: &[Rule]) -> Vec<Variant> {
     let mut all = Vec::new();
     let inner = inner_rules(rule, rules);
     let number = children.len();
-    let from = children.first().map_or_else(String::new, first_leaf);
+    let mut push = |change: String, tree: Term| {
+        all.push(Variant { sum: format!("of {number} summands"), change, tree });
+    };
     for groups in groupings(children) {
+        let sizes: Vec<String> = groups.iter().map(|group| group.len().to_string()).collect();
+        let is_interleaved = groups.iter().any(|group| group.len() > 1 && group[1] != group[0] + 1);
+        let how = if is_interleaved { "interleaved" } else { "neighbours" };
         for of_groups in inner.iter().filter(|of_groups| !is_handed_on_as_it_is(of_groups, rule)) {
-            let sizes: Vec<String> = groups.iter().map(|group| group.len().to_string()).collect();
-            let is_interleaved = groups.iter().any(|group| group.len() > 1 && group[1] != group[0] + 1);
-            let how = if is_interleaved { "interleaved" } else { "neighbours" };
-            let words =
-                format!("of {number} summands from {from}, {} {how} are summed first", sizes.join(" + "));
-            all.push((words, Term::Sum(grouped(children, &groups, of_groups), rule.clone())));
+            let change = format!(", {} {how} are summed first", sizes.join(" + "));
+            push(change, Term::Sum(grouped(children, &groups, of_groups), rule.clone()));
         }
     }
-    let links = inner.iter().filter(|of_links| !is_handed_on_as_it_is(of_links, rule));
-    all.extend(links.flat_map(|of_links| chained(children, rule, of_links)));
-    all.extend(dissolved(children).map(|children| {
-        let words = format!("of {number} summands from {from}, sums dissolved into {}", children.len());
-        (words, Term::Sum(children, rule.clone()))
-    }));
-    all.extend(handed_on(children, rule, &inner).into_iter().map(|tree| {
-        (format!("a sum of {number} from {from} by a rule of its own, and handed on by another"), tree)
+    for of_links in inner.iter().filter(|of_links| !is_handed_on_as_it_is(of_links, rule)) {
+        for (change, tree) in chained(children, rule, of_links) {
+            push(change, tree);
+        }
+    }
+    for children in dissolved(children) {
+        let change = format!(", sums dissolved into {}", children.len());
+        push(change, Term::Sum(children, rule.clone()));
+    }
+    all.extend(handed_on(children, rule, &inner).into_iter().map(|tree| Variant {
+        sum: format!("a sum of {number}"),
+        change: " by a rule of its own, and handed on by another".to_string(),
+        tree,
     }));
     all
 }
@@ -298,7 +314,7 @@ fn grouped(children: &[Term], groups: &[Vec<usize>], rule: &Rule) -> Vec<Term> {
 }
 
 /// The sum as a chain: what has the accumulator and the first group of the others, the sum of these and the second
-/// group, and so on, from either end. All but the last sum follow `of_links`.
+/// group, and so on, from either end; with what has been changed. All but the last sum follow `of_links`.
 fn chained(children: &[Term], rule: &Rule, of_links: &Rule) -> Vec<Changed> {
     let (start, others): (Vec<Term>, Vec<Term>) = children.iter().cloned().partition(has_accumulator);
     let reversed: Vec<Term> = others.iter().rev().cloned().collect();
@@ -307,7 +323,6 @@ fn chained(children: &[Term], rule: &Rule, of_links: &Rule) -> Vec<Changed> {
         // The same sum.
         return chains;
     }
-    let from = first_leaf(&children[0]);
     let ends = [(&others, "the first"), (&reversed, "the last")];
     let all = ends.into_iter().flat_map(|(others, end)| LINKS.map(|size| (others, end, size)));
     for (others, end, size) in all.filter(|(others, _, size)| others.len() > *size) {
@@ -319,10 +334,8 @@ fn chained(children: &[Term], rule: &Rule, of_links: &Rule) -> Vec<Changed> {
             members.extend_from_slice(group);
             members
         };
-        let number = children.len();
-        let words =
-            format!("of {number} summands from {from}, a chain that adds {size} at a time from {end} on");
-        chains.push((words, Term::Sum(others.chunks(size).fold(start.clone(), link), rule.clone())));
+        let change = format!(", a chain that adds {size} at a time from {end} on");
+        chains.push((change, Term::Sum(others.chunks(size).fold(start.clone(), link), rule.clone())));
     }
     chains
 }
