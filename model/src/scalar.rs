@@ -36,7 +36,7 @@ use crate::tree::{
 };
 use cell::{Cell, Sum};
 use decode::Decoder;
-pub use neighbours::{Changes, Nodes};
+pub use neighbours::{Changes, Kind, Known, Nodes, Written};
 use round::Rounder;
 
 /// Runs a [`Model`] on dot-adds. See the [module](self).
@@ -166,6 +166,19 @@ impl Inputs {
         let formats =
             [Some(of_a), Some(of_b), Some(of_c), of_scales].map(|format| format.map_or(0, |f| key(&f)));
         Inputs { bits: [a, b, &[c], sa, sb].map(<[u64]>::to_vec), formats, elements }
+    }
+
+    /// The bit patterns of an element of A and of its element of B.
+    ///
+    /// # Panics
+    /// If there are not so many.
+    pub fn factors(&self, k: usize) -> [u64; 2] {
+        [self.bits[0][k], self.bits[1][k]]
+    }
+
+    /// The bit pattern of c.
+    pub fn accumulator(&self) -> u64 {
+        self.bits[2][0]
     }
 }
 

@@ -120,6 +120,17 @@ pub struct Tree {
     pub rules: Vec<Rule>,
 }
 
+impl Tree {
+    /// Whether another tree adds the same summands in the same order, whatever rules its sums follow.
+    pub fn adds_the_same(&self, other: &Tree) -> bool {
+        let is_same = |(one, another): (&Node, &Node)| match (one, another) {
+            (Node::Sum { children: one, .. }, Node::Sum { children: another, .. }) => one == another,
+            _ => one == another,
+        };
+        self.nodes.len() == other.nodes.len() && self.nodes.iter().zip(&other.nodes).all(is_same)
+    }
+}
+
 /// A node of the tree.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Node {

@@ -8,7 +8,7 @@ use common::inputs::{DotAdd, Operands};
 use common::rational::{Rounded, is_encoded};
 use common::spec::Spec;
 use common::{cases, on_two_threads, trees};
-use mmaprobe_model::scalar::{Changes, Inputs, Scalar};
+use mmaprobe_model::scalar::{Changes, Inputs, Known, Scalar};
 use mmaprobe_model::tree::NanRule;
 use mmaprobe_model::{Executor, Model, format};
 use rand::SeedableRng;
@@ -89,19 +89,20 @@ fn the_scalar_executor_gives_the_same_from_the_values_of_a_neighbour() {
                     Changes::between(&model, &other).expect("the trees and the formats are the same");
                 let mut executor = Executor::new(&other).unwrap();
                 let mut from = Scalar::new(&other).unwrap();
+                let mut known = Known::default();
                 for _ in 0..DOT_ADDS {
                     operands.fill(&mut rng, &mut x);
                     let inputs = Inputs::new(&model, &x.a, &x.b, x.c, &x.sa, &x.sb);
                     let Some(nodes) = scalar.nodes(&inputs) else { continue };
                     taken_over += 1;
                     let expected = executor.dot_add(&x.a, &x.b, x.c, &x.sa, &x.sb);
-                    let bits = from.execute_from(&inputs, &nodes, &changes);
+                    let bits = from.execute_from(&inputs, &nodes, &changes, &mut known);
                     assert_eq!(
                         bits, expected,
                         "tree {tree}: {x:x?} in {other:#?}, a neighbour of {model:#?}"
                     );
                     // Values that are no numbers, and what is left of other inputs, make no difference.
-                    match from.first_difference(&inputs, &nodes, &changes) {
+                    match from.first_difference(&inputs, &nodes, &changes, &mut known) {
                         Some(Some([before, now])) => {
                             assert_ne!(before, now, "tree {tree}: {x:x?} in {other:#?}")
                         }

@@ -7,8 +7,8 @@
 
 use mmaprobe_model::execute::{Number, Value};
 use mmaprobe_model::format::{self, RoundTo};
-use mmaprobe_model::scalar::{Inputs, Nodes, Scalar};
-use mmaprobe_model::tree::{NanRule, Node, Normalised};
+use mmaprobe_model::scalar::{Inputs, Scalar};
+use mmaprobe_model::tree::{NanRule, Node, Normalised, RuleId};
 use mmaprobe_model::{Executor, Model, Rounding};
 use mmaprobe_probes::place::{self, Dyadic};
 use mmaprobe_probes::sparse::{self, below};
@@ -17,8 +17,8 @@ use rand_core::Rng;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::SeedableRng;
 
-use super::held::{self, Neighbour};
-use super::{evidence, fit, structure};
+use super::held::{self, Neighbour, Values};
+use super::{evidence, fit};
 
 /// Inputs that differ inside and are varied.
 const LATENT: usize = 60;
@@ -58,23 +58,74 @@ impl Told {
     }
 }
 
+/// What is known of a model, for the search of inputs that tell others from it.
+#[derive(Clone, Copy, Default)]
+pub struct Kept<'v> {
+    /// What it makes of the inputs.
+    pub values: Option<&'v Values>,
+    /// What it makes of them where rules that differ keep more bits.
+    pub wide: Option<&'v Wide>,
+}
+
+/// A model with what some of its rules round made visible, and what it makes of some inputs.
+pub struct Wide {
+    model: Model,
+    values: Values,
+}
+
+impl Wide {
+    /// The rules of a model that another one does not have: those that keep more bits.
+    pub fn rules(model: &Model, other: &Model) -> Vec<RuleId> {
+        let is_other = |rule: &RuleId| other.tree.rules.get(*rule) != Some(&model.tree.rules[*rule]);
+        (0..model.tree.rules.len()).filter(is_other).collect()
+    }
+
+    /// What a model makes of the inputs that are looked at where these rules keep more bits.
+    pub fn new(model: &Model, rules: &[RuleId], inputs: &[(DotAdd, Inputs)]) -> Wide {
+        let model = widened(model, rules);
+        let mut executor = Scalar::new(&model).ok();
+        let mut nodes = |inputs| executor.as_mut()?.nodes(inputs);
+        let inputs = inputs.iter().take(SCANNED).map(|(_, inputs)| (inputs, nodes(inputs)));
+        let values = Values::new(&model, inputs);
+        Wide { model, values }
+    }
+
+    /// A number for what differs inside where these rules keep more bits in another model, too; `None` where that
+    /// cannot be said.
+    pub fn fingerprint(&self, model: &Model, other: &Model, inputs: &[(DotAdd, Inputs)]) -> Option<u64> {
+        let other = widened(other, &Wide::rules(other, model));
+        let mut neighbour = Neighbour::among(&self.model, &other, &self.values)?;
+        for (index, (_, inputs)) in inputs.iter().take(SCANNED).enumerate() {
+            neighbour.execute_one_of(index, inputs);
+        }
+        neighbour.fingerprint()
+    }
+}
+
 /// Searches for an input on which the two models give different results, starting from these inputs. Trees
 /// that do not have the same nodes are not compared inside. NaNs are taken as one where the other model does not
-/// know which it is. `kept` may hold the values that the model has for the inputs.
+/// know which it is.
 pub fn search(
     signature: &Signature,
     model: &Model,
     other: &Model,
     inputs: &[(DotAdd, Inputs)],
-    kept: &[Option<Nodes>],
+    kept: Kept,
     seed: u64,
 ) -> Told {
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
-    if structure::without_rules(model) != structure::without_rules(other) {
+    if !model.tree.adds_the_same(&other.tree) {
         return mirrored(signature, model, other, inputs, &mut rng);
     }
-    let (wide_one, wide_other) = (widened(model, other), widened(other, model));
-    let (Some(mut pair), Some(mut wide)) = (Pair::of(model, other), Pair::of(&wide_one, &wide_other)) else {
+    let wide_one = match kept.wide {
+        Some(_) => None,
+        None => Some(widened(model, &Wide::rules(model, other))),
+    };
+    let wide_one = kept.wide.map(|wide| &wide.model).or(wide_one.as_ref()).expect("one of them is there");
+    let wide_other = widened(other, &Wide::rules(other, model));
+    let wide_values = kept.wide.map(|wide| &wide.values);
+    let pair = Pair::of(model, other, kept.values);
+    let (Some(mut pair), Some(mut wide)) = (pair, Pair::of(wide_one, &wide_other, wide_values)) else {
         return Told::InsideOnly;
     };
     let mut latent = 0;
@@ -82,8 +133,7 @@ pub fn search(
         if index == FRUITLESS && latent == 0 {
             break;
         }
-        let kept = kept.get(index).and_then(Option::as_ref);
-        let inside = pair.inside(input, decoded, kept).or_else(|| wide.inside(input, decoded, None));
+        let inside = pair.inside(index, input, decoded).or_else(|| wide.inside(index, input, decoded));
         let Some(inside) = inside else { continue };
         latent += 1;
         for _ in 0..VARIATIONS {
@@ -107,7 +157,7 @@ fn mirrored(
     inputs: &[(DotAdd, Inputs)],
     rng: &mut impl Rng,
 ) -> Told {
-    let Some(mut pair) = Pair::of(model, other) else { return Told::InsideOnly };
+    let Some(mut pair) = Pair::of(model, other, None) else { return Told::InsideOnly };
     let mut varied = inputs.iter().take(SCANNED).map(|(input, _)| vary::mirrored(signature, input, rng));
     match varied.find(|varied| pair.differs(signature, varied)) {
         Some(found) => Told::Apart(vec![found]),
@@ -115,16 +165,16 @@ fn mirrored(
     }
 }
 
-/// The model with its root, and the sums whose rules differ from the other model's, rounded to more bits
-/// than d has: what is kept before the rounding shows.
-fn widened(model: &Model, other: &Model) -> Model {
+/// The model with its root, and the sums that follow these rules, rounded to more bits than d has: what is kept
+/// before the rounding shows.
+fn widened(model: &Model, rules: &[RuleId]) -> Model {
     let mut wide = Model { d: format::FP64, nan: NanRule::Unknown, ..model.clone() };
     let root = match wide.tree.nodes.last() {
         Some(Node::Sum { rule, .. }) => *rule,
         _ => return wide,
     };
     for (index, rule) in wide.tree.rules.iter_mut().enumerate() {
-        if index == root || other.tree.rules.get(index) != Some(&model.tree.rules[index]) {
+        if index == root || rules.contains(&index) {
             rule.normalised = Normalised::To(RoundTo {
                 rounding: Rounding::TowardZero,
                 ..RoundTo::nearest_even(format::FP64)
@@ -135,17 +185,25 @@ fn widened(model: &Model, other: &Model) -> Model {
 }
 
 /// Two models, ready to be asked for d and for every inner value.
-struct Pair<'m> {
+struct Pair<'m, 'v> {
     one: Scalar<'m>,
-    other: Neighbour<'m>,
+    other: Neighbour<'m, 'v>,
     /// For values that are too wide.
     general: (Executor<'m>, Executor<'m>),
+    /// Whether the first one's values for the inputs are known.
+    has_values: bool,
 }
 
-impl<'m> Pair<'m> {
-    fn of(one: &'m Model, other: &'m Model) -> Option<Pair<'m>> {
+impl<'m, 'v> Pair<'m, 'v> {
+    /// Two models; `values` are those that the first one has for the inputs, if they are known.
+    fn of(one: &'m Model, other: &'m Model, values: Option<&'v Values>) -> Option<Pair<'m, 'v>> {
         let general = (Executor::new(one).ok()?, Executor::new(other).ok()?);
-        Some(Pair { one: Scalar::new(one).ok()?, other: Neighbour::new(one, other)?, general })
+        let has_values = values.is_some();
+        let other = match values {
+            Some(values) => Neighbour::among(one, other, values)?,
+            None => Neighbour::new(one, other)?,
+        };
+        Some(Pair { one: Scalar::new(one).ok()?, other, general, has_values })
     }
 
     /// Whether d differs.
@@ -155,17 +213,19 @@ impl<'m> Pair<'m> {
         fit::differ(self.general.1.model(), x, self.other.execute(&inputs, nodes.as_ref()))
     }
 
-    /// The first inner value on which the models differ, if it is finite in one of them. `kept` may hold the
-    /// first one's values.
-    fn inside(&mut self, q: &DotAdd, decoded: &Inputs, kept: Option<&Nodes>) -> Option<Number> {
+    /// The first inner value on which the models differ for one of the inputs, if it is finite in one of them.
+    fn inside(&mut self, index: usize, q: &DotAdd, decoded: &Inputs) -> Option<Number> {
         let finite = |one: Value, other: Value| match (one, other) {
             (Value::Finite(number), _) | (_, Value::Finite(number)) => Some(number),
             _ => None,
         };
-        let Pair { one, other, general } = self;
-        let own = if kept.is_some() { None } else { one.nodes(decoded) };
-        let nodes = kept.or(own.as_ref());
-        if let Some(found) = nodes.and_then(|nodes| other.first_difference(decoded, nodes)) {
+        let Pair { one, other, general, has_values } = self;
+        let found = if *has_values {
+            other.first_difference_of_one(index, decoded)
+        } else {
+            one.nodes(decoded).and_then(|nodes| other.first_difference(decoded, &nodes))
+        };
+        if let Some(found) = found {
             let [one, other] = found?;
             return finite(one, other);
         }

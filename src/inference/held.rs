@@ -1,39 +1,15 @@
 //! Holding many models that are alike against the same answers.
 
+use std::collections::HashMap;
+
 use mmaprobe_model::Model;
 use mmaprobe_model::execute::Value;
-use mmaprobe_model::scalar::{Changes, Inputs, Nodes, Scalar};
+use mmaprobe_model::scalar::{Changes, Inputs, Kind, Known, Nodes, Scalar, Written};
+use mmaprobe_model::tree::{Node, NodeId};
+use rustc_hash::FxBuildHasher;
 
 use super::evidence::Answered;
 use super::fit;
-
-/// A model that is executed from the values of another, as far as they are alike.
-pub struct Neighbour<'m> {
-    executor: Scalar<'m>,
-    /// What is different; `None` if all of it has to be executed.
-    changes: Option<Changes>,
-}
-
-impl<'m> Neighbour<'m> {
-    /// The neighbour `other` of a model; `None` if it cannot be executed.
-    pub fn new(model: &Model, other: &'m Model) -> Option<Neighbour<'m>> {
-        Some(Neighbour { executor: Scalar::new(other).ok()?, changes: Changes::between(model, other) })
-    }
-
-    /// Its d, where the model has these values for the inputs, if they fit.
-    pub fn execute(&mut self, inputs: &Inputs, nodes: Option<&Nodes>) -> u64 {
-        match (nodes, &self.changes) {
-            (Some(nodes), Some(changes)) => self.executor.execute_from(inputs, nodes, changes),
-            _ => self.executor.execute(inputs),
-        }
-    }
-
-    /// The first node whose value differs, with the model's value of it and its own, if there is one. `None`
-    /// where that cannot be said from the model's values.
-    pub fn first_difference(&mut self, inputs: &Inputs, nodes: &Nodes) -> Option<Option<[Value; 2]>> {
-        self.executor.first_difference(inputs, nodes, self.changes.as_ref()?)
-    }
-}
 
 /// The values of every node, if they fit, and d.
 pub fn evaluated(executor: &mut Scalar, inputs: &Inputs) -> (Option<Nodes>, u64) {
@@ -42,18 +18,262 @@ pub fn evaluated(executor: &mut Scalar, inputs: &Inputs) -> (Option<Nodes>, u64)
     (nodes, d)
 }
 
+/// What a model makes of some dot-adds, for its neighbours.
+///
+/// Most sums of most questions are those of another question, too: of zeros, or of one summand; and so are products.
+/// Each different one is held against a neighbour once.
+pub struct Values {
+    /// For each dot-add, the values of every node, if they fit.
+    pub nodes: Vec<Option<Nodes>>,
+    number_of_nodes: usize,
+    /// How many numbers there are.
+    different: usize,
+    /// For each dot-add and each node, the number that equal ones share.
+    numbers: Vec<u32>,
+    /// For each kind of nodes, their numbers.
+    of_kind: Vec<Lists>,
+}
+
+impl Values {
+    /// What a model makes of dot-adds: of each, its inputs and the values of every node, if they fit.
+    pub fn new<'i>(model: &Model, dot_adds: impl IntoIterator<Item = (&'i Inputs, Option<Nodes>)>) -> Values {
+        let mut values = Values {
+            nodes: Vec::new(),
+            number_of_nodes: model.tree.nodes.len(),
+            different: 0,
+            numbers: Vec::new(),
+            of_kind: vec![Lists::default(); FIRST_RULE + model.tree.rules.len()],
+        };
+        let mut numbering = Numbering::default();
+        for (inputs, nodes) in dot_adds {
+            numbering.number(model, inputs, nodes.as_ref(), &mut values);
+            values.of_kind.iter_mut().for_each(Lists::end);
+            values.nodes.push(nodes);
+        }
+        values.different = numbering.numbers as usize;
+        values
+    }
+
+    /// For each node of a dot-add, its number.
+    fn numbers_of(&self, dot_add: usize) -> &[u32] {
+        let first = dot_add * self.number_of_nodes;
+        &self.numbers[first..first + self.number_of_nodes]
+    }
+}
+
+/// Of the lists of numbers, the first of a rule: those of products and of c come before it.
+const FIRST_RULE: usize = 2;
+
+/// Which of the lists holds the numbers of this kind.
+fn list_of(kind: Kind) -> usize {
+    match kind {
+        Kind::Product => 0,
+        Kind::Accumulator => 1,
+        Kind::Sum(rule) => FIRST_RULE + rule,
+    }
+}
+
+/// For each dot-add, the numbers of some of its nodes, each once.
+#[derive(Clone, Default)]
+struct Lists {
+    numbers: Vec<u32>,
+    /// Where each dot-add's end.
+    ends: Vec<usize>,
+}
+
+impl Lists {
+    fn of(&self, dot_add: usize) -> &[u32] {
+        let first = if dot_add == 0 { 0 } else { self.ends[dot_add - 1] };
+        &self.numbers[first..self.ends[dot_add]]
+    }
+
+    /// Adds a number to the last list.
+    fn add(&mut self, number: u32) {
+        let first = self.ends.last().copied().unwrap_or(0);
+        if !self.numbers[first..].contains(&number) {
+            self.numbers.push(number);
+        }
+    }
+
+    fn end(&mut self) {
+        self.ends.push(self.numbers.len());
+    }
+}
+
+/// Gives equal nodes the same number.
+#[derive(Default)]
+struct Numbering {
+    /// How many there are so far.
+    numbers: u32,
+    products: HashMap<[u64; 2], u32, FxBuildHasher>,
+    accumulators: HashMap<u64, u32, FxBuildHasher>,
+    /// By what the last summand has led to.
+    sums: HashMap<u32, u32, FxBuildHasher>,
+    /// What a rule or the summands so far become by one more.
+    longer: HashMap<(u32, u32), u32, FxBuildHasher>,
+    number_of_steps: u32,
+    values: HashMap<Written, u32, FxBuildHasher>,
+    number_of_values: u32,
+    /// For each node of a dot-add, which value it has.
+    of_node: Vec<u32>,
+}
+
+/// Sets rules apart from what they become.
+const RULES: u32 = 1 << 31;
+
+impl Numbering {
+    /// Adds a dot-add's numbers.
+    fn number(&mut self, model: &Model, inputs: &Inputs, nodes: Option<&Nodes>, into: &mut Values) {
+        let Some(nodes) = nodes else {
+            into.numbers.resize(into.numbers.len() + into.number_of_nodes, 0);
+            return;
+        };
+        self.of_node.clear();
+        for (id, node) in model.tree.nodes.iter().enumerate() {
+            let fresh = self.numbers;
+            let (kind, number) = match node {
+                Node::Product(k) => {
+                    (Some(Kind::Product), *self.products.entry(inputs.factors(*k)).or_insert(fresh))
+                }
+                Node::Accumulator => {
+                    let number = *self.accumulators.entry(inputs.accumulator()).or_insert(fresh);
+                    (Some(Kind::Accumulator), number)
+                }
+                Node::Sum { children, rule } => {
+                    let last = self.last_step(children, *rule as u32);
+                    (Some(Kind::Sum(*rule)), *self.sums.entry(last).or_insert(fresh))
+                }
+                Node::Zero | Node::Scaled { .. } => (None, 0),
+            };
+            if let Some(kind) = kind {
+                self.numbers += u32::from(number == fresh);
+                into.of_kind[list_of(kind)].add(number);
+            }
+            into.numbers.push(number);
+            let fresh = self.number_of_values;
+            let value = match nodes.written(id) {
+                Some(written) => *self.values.entry(written).or_insert(fresh),
+                // Infinities and NaNs: equal to no other.
+                None => fresh,
+            };
+            self.number_of_values += u32::from(value == fresh);
+            self.of_node.push(value);
+        }
+    }
+
+    /// What the summands of a sum lead to: the same for those that have the same values and follow the same rule.
+    fn last_step(&mut self, children: &[NodeId], rule: u32) -> u32 {
+        let mut step = RULES | rule;
+        for &child in children {
+            let fresh = self.number_of_steps;
+            step = *self.longer.entry((step, self.of_node[child])).or_insert(fresh);
+            self.number_of_steps += u32::from(step == fresh);
+        }
+        step
+    }
+}
+
+/// A model that is executed from the values of another, as far as they are alike.
+pub struct Neighbour<'m, 'v> {
+    executor: Scalar<'m>,
+    /// What is different; `None` if all of it has to be executed.
+    changes: Option<Changes>,
+    /// What the other model makes of some dot-adds.
+    values: Option<&'v Values>,
+    known: Known<'v>,
+}
+
+impl<'m, 'v> Neighbour<'m, 'v> {
+    /// The neighbour `other` of a model; `None` if it cannot be executed.
+    pub fn new(model: &Model, other: &'m Model) -> Option<Neighbour<'m, 'v>> {
+        let (executor, changes) = (Scalar::new(other).ok()?, Changes::between(model, other));
+        Some(Neighbour { executor, changes, values: None, known: Known::default() })
+    }
+
+    /// The same, of a model that makes this of some dot-adds.
+    pub fn among(model: &Model, other: &'m Model, values: &'v Values) -> Option<Neighbour<'m, 'v>> {
+        let neighbour = Neighbour::new(model, other)?;
+        let none = vec![false; values.different];
+        let known = Known { same: none.clone(), other: none, ..Known::default() };
+        Some(Neighbour { values: Some(values), known, ..neighbour })
+    }
+
+    /// A number for all other values that nodes have whose summands are the same, in the dot-adds so far; `None`
+    /// where that cannot be said from the model's values.
+    pub fn fingerprint(&self) -> Option<u64> {
+        self.changes.as_ref().map(|_| self.known.fingerprint)
+    }
+
+    /// Its d, where the model has these values for the inputs, if they fit.
+    pub fn execute(&mut self, inputs: &Inputs, nodes: Option<&Nodes>) -> u64 {
+        self.known.numbers = &[];
+        self.execute_with_known(inputs, nodes)
+    }
+
+    /// Its d of one of the dot-adds, which has these inputs.
+    pub fn execute_one_of(&mut self, dot_add: usize, inputs: &Inputs) -> u64 {
+        match self.look_up(dot_add) {
+            Some(nodes) if self.is_same(dot_add) => nodes.d(),
+            nodes => self.execute_with_known(inputs, nodes),
+        }
+    }
+
+    fn execute_with_known(&mut self, inputs: &Inputs, nodes: Option<&Nodes>) -> u64 {
+        match (nodes, &self.changes) {
+            (Some(nodes), Some(changes)) => {
+                self.executor.execute_from(inputs, nodes, changes, &mut self.known)
+            }
+            _ => self.executor.execute(inputs),
+        }
+    }
+
+    /// The first node whose value differs, with the model's value of it and its own, if there is one. `None`
+    /// where that cannot be said from the model's values.
+    pub fn first_difference(&mut self, inputs: &Inputs, nodes: &Nodes) -> Option<Option<[Value; 2]>> {
+        self.known.numbers = &[];
+        self.executor.first_difference(inputs, nodes, self.changes.as_ref()?, &mut self.known)
+    }
+
+    /// The same, for one of the dot-adds, which has these inputs.
+    pub fn first_difference_of_one(&mut self, dot_add: usize, inputs: &Inputs) -> Option<Option<[Value; 2]>> {
+        let nodes = self.look_up(dot_add)?;
+        if self.is_same(dot_add) {
+            return Some(None);
+        }
+        self.executor.first_difference(inputs, nodes, self.changes.as_ref()?, &mut self.known)
+    }
+
+    /// Whether all that might have another value in one of the dot-adds is known to have the same.
+    fn is_same(&self, dot_add: usize) -> bool {
+        let (Some(values), Some(changes)) = (self.values, &self.changes) else { return false };
+        let is_known = |&number: &u32| self.known.same[number as usize];
+        let are_known = |kind: &Kind| values.of_kind[list_of(*kind)].of(dot_add).iter().all(is_known);
+        changes.kinds().is_some_and(|kinds| kinds.iter().all(are_known))
+    }
+
+    /// The model's values for one of the dot-adds, if there are any and they fit.
+    fn look_up(&mut self, dot_add: usize) -> Option<&'v Nodes> {
+        let values = self.values?;
+        (self.known.dot_add, self.known.numbers) = (dot_add, values.numbers_of(dot_add));
+        values.nodes.get(dot_add)?.as_ref()
+    }
+}
+
 /// A model, and what it makes of some answers' questions: what its neighbours are held against.
 pub struct Held<'a, 'm> {
     model: &'m Model,
-    answers: Vec<(&'a Answered, Option<Nodes>)>,
+    answers: Vec<&'a Answered>,
+    values: Values,
 }
 
 impl<'a, 'm> Held<'a, 'm> {
     /// A model and answers.
     pub fn new(model: &'m Model, answers: &[&'a Answered]) -> Held<'a, 'm> {
         let mut executor = Scalar::new(model).ok();
-        let mut nodes = |answered: &Answered| executor.as_mut()?.nodes(&answered.inputs);
-        Held { model, answers: answers.iter().map(|&answered| (answered, nodes(answered))).collect() }
+        let mut nodes = |inputs| executor.as_mut()?.nodes(inputs);
+        let dot_adds = answers.iter().map(|answered| (&answered.inputs, nodes(&answered.inputs)));
+        let values = Values::new(model, dot_adds);
+        Held { model, answers: answers.to_vec(), values }
     }
 
     /// The number of answers.
@@ -68,19 +288,113 @@ impl<'a, 'm> Held<'a, 'm> {
 
     /// The same, and how many answers it was held against.
     pub fn contradicted_of(&self, other: &Model, limit: usize) -> (usize, usize) {
-        let Some(mut neighbour) = Neighbour::new(self.model, other) else {
-            return (limit, 0);
-        };
         let mut count = 0;
-        for (seen, (answered, nodes)) in self.answers.iter().enumerate() {
-            let d = neighbour.execute(&answered.inputs, nodes.as_ref());
-            if fit::differ(other, d, answered.answer) {
-                count += 1;
-                if count >= limit {
-                    return (count, seen + 1);
-                }
+        for index in self.contradicting(other) {
+            count += 1;
+            if count >= limit {
+                return (count, index + 1);
             }
         }
         (count, self.answers.len())
+    }
+
+    /// The places of the answers that contradict another model; all, if it cannot be executed.
+    pub fn contradicting(&self, other: &Model) -> impl Iterator<Item = usize> {
+        let mut neighbour = Neighbour::among(self.model, other, &self.values);
+        self.answers.iter().enumerate().filter_map(move |(index, answered)| {
+            let d = neighbour.as_mut().map(|neighbour| neighbour.execute_one_of(index, &answered.inputs));
+            d.is_none_or(|d| fit::differ(other, d, answered.answer)).then_some(index)
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::inference::evidence;
+    use crate::inference::knobs;
+    use crate::inference::order::Skeleton;
+    use crate::inference::structure::{self, Structure};
+    use mmaprobe_model::format::{FP16, FP32};
+    use mmaprobe_model::tree::Rule;
+    use mmaprobe_probes::random::{self, Distribution};
+    use mmaprobe_probes::{DotAdd, Signature, Summand, sparse};
+    use rand_xoshiro::Xoshiro256PlusPlus;
+    use rand_xoshiro::rand_core::SeedableRng;
+
+    fn signature() -> Signature {
+        Signature { k: 6, a: FP16, b: FP16, c: FP32, d: FP32, scale: None }
+    }
+
+    /// Three pairs added in turn to c; `rules` for the pairs and for the sums with c.
+    fn chained_pairs(change: impl Fn(&mut Rule)) -> Model {
+        let leaf = |k| Skeleton::Leaf(Summand::Product(k));
+        let pair = |k| Skeleton::Sum(vec![leaf(k), leaf(k + 1)]);
+        let first = Skeleton::Sum(vec![Skeleton::Leaf(Summand::C), pair(0)]);
+        let tree = Skeleton::Sum(vec![Skeleton::Sum(vec![first, pair(2)]), pair(4)]);
+        let mut model = structure::start(&signature(), &tree, Structure::Plain);
+        change(&mut model.tree.rules[0]);
+        model
+    }
+
+    fn questions() -> Vec<(DotAdd, Inputs)> {
+        let mut rng = Xoshiro256PlusPlus::seed_from_u64(11);
+        let sparse = (0..400).map(|_| sparse::dot_add(&signature(), &mut rng)).collect::<Vec<_>>();
+        let of_all = |index: usize| Distribution::ALL[index % Distribution::ALL.len()];
+        let dense = (0..400).map(|index| random::dot_add(of_all(index), &signature(), &mut rng));
+        let all = sparse.into_iter().chain(dense);
+        all.map(|question| (question.clone(), evidence::inputs(&signature(), &question))).collect()
+    }
+
+    fn values(model: &Model, questions: &[(DotAdd, Inputs)]) -> Values {
+        let mut executor = Scalar::new(model).expect("it can be executed");
+        Values::new(model, questions.iter().map(|(_, inputs)| (inputs, executor.nodes(inputs))))
+    }
+
+    #[test]
+    fn what_is_known_of_like_nodes_is_what_a_model_makes_of_each() {
+        let questions = questions();
+        for model in [chained_pairs(|_| ()), chained_pairs(|rule| rule.zero.negative_zeros_stay ^= true)] {
+            let values = values(&model, &questions);
+            let mut others: Vec<Model> = knobs::split(&model);
+            others
+                .extend(knobs::turn_alignments(&model, true, knobs::Scope::All).into_iter().map(|t| t.model));
+            others.extend(
+                knobs::turn_kind(&model, &signature(), knobs::Scope::All).into_iter().map(|t| t.model),
+            );
+            others.extend(knobs::turn_product_exponents(&model, &signature()).into_iter().map(|t| t.model));
+            let mut differing = 0;
+            for other in others.iter().filter(|other| other.check().is_ok()) {
+                let mut neighbour = Neighbour::among(&model, other, &values).expect("it can be executed");
+                let mut alone = Scalar::new(other).expect("it can be executed");
+                for (index, (question, inputs)) in questions.iter().enumerate() {
+                    let (d, expected) = (neighbour.execute_one_of(index, inputs), alone.execute(inputs));
+                    assert_eq!(d, expected, "{question:x?} in {other:#?}");
+                    differing += usize::from(Some(d) != values.nodes[index].as_ref().map(Nodes::d));
+                }
+            }
+            assert!(others.len() > 10 && differing > 1000, "{differing} in {} models", others.len());
+        }
+    }
+
+    #[test]
+    fn a_fingerprint_tells_what_differs_inside() {
+        let questions = questions();
+        let model = chained_pairs(|_| ());
+        let values = values(&model, &questions);
+        let print = |other: &Model| {
+            let mut neighbour = Neighbour::among(&model, other, &values).expect("it can be executed");
+            for (index, (_, inputs)) in questions.iter().enumerate() {
+                neighbour.execute_one_of(index, inputs);
+            }
+            neighbour.fingerprint()
+        };
+        let signs = |change: fn(&mut Rule)| chained_pairs(change);
+        let negative = signs(|rule| rule.zero.cancellation_is_negative ^= true);
+        let stay = signs(|rule| rule.zero.negative_zeros_stay ^= true);
+        assert_eq!(print(&model), Some(0));
+        assert_ne!(print(&negative), Some(0));
+        assert_ne!(print(&stay), print(&negative));
+        assert_eq!(print(&stay), print(&stay.clone()));
     }
 }

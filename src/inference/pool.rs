@@ -10,7 +10,7 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::SeedableRng;
 use rayon::prelude::*;
 
-use super::held::{self, Neighbour};
+use super::held::{self, Neighbour, Values};
 use super::{evidence, fit};
 
 /// Questions with few summands.
@@ -78,9 +78,10 @@ pub fn questions(signature: &Signature, ends: &[Vec<i32>], seed: u64) -> Vec<(Do
 /// Questions, and the values that a model has for each.
 pub struct Pool<'a> {
     model: &'a Model,
-    questions: &'a [(DotAdd, Inputs)],
-    /// The values of every node, if they fit.
-    pub nodes: Vec<Option<Nodes>>,
+    /// The questions.
+    pub questions: &'a [(DotAdd, Inputs)],
+    /// What the model makes of them inside.
+    pub values: Values,
     /// d.
     results: Vec<u64>,
 }
@@ -91,17 +92,35 @@ impl<'a> Pool<'a> {
         let executor = Scalar::new(model).expect("a fitted model can be executed");
         let values =
             |executor: &mut Scalar, (_, inputs): &(DotAdd, Inputs)| held::evaluated(executor, inputs);
-        let (nodes, results) = questions.par_iter().map_with(executor, values).unzip();
-        Pool { model, questions, nodes, results }
+        let (nodes, results): (Vec<Option<Nodes>>, Vec<u64>) =
+            questions.par_iter().map_with(executor, values).unzip();
+        let inputs = questions.iter().map(|(_, inputs)| inputs);
+        Pool { model, questions, values: Values::new(model, inputs.zip(nodes)), results }
     }
 
     /// The first questions, so many at most, to which another model's answers differ.
     pub fn differing(&self, other: &Model, most: usize) -> Vec<DotAdd> {
-        let Some(mut neighbour) = Neighbour::new(self.model, other) else { return Vec::new() };
-        let values = self.nodes.iter().zip(&self.results);
-        let differing = self.questions.iter().zip(values).filter(|((_, inputs), (nodes, d))| {
-            fit::differ(other, neighbour.execute(inputs, nodes.as_ref()), **d)
-        });
-        differing.map(|((question, _), _)| question.clone()).take(most).collect()
+        self.seen(other, most).differing
     }
+
+    /// What questions show of another model, so many at most of those to which its answers differ.
+    pub fn seen(&self, other: &Model, most: usize) -> Seen {
+        let Some(mut neighbour) = Neighbour::among(self.model, other, &self.values) else {
+            return Seen { differing: Vec::new(), fingerprint: None };
+        };
+        let differing = self.questions.iter().zip(&self.results).enumerate();
+        let differing = differing.filter(|(index, ((_, inputs), d))| {
+            fit::differ(other, neighbour.execute_one_of(*index, inputs), **d)
+        });
+        let differing = differing.map(|(_, ((question, _), _))| question.clone()).take(most).collect();
+        Seen { differing, fingerprint: neighbour.fingerprint() }
+    }
+}
+
+/// What questions show of a model beside another.
+pub struct Seen {
+    /// Questions to which the answers differ.
+    pub differing: Vec<DotAdd>,
+    /// If there are none, a number for what differs inside, as far as that can be said.
+    pub fingerprint: Option<u64>,
 }

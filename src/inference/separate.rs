@@ -5,16 +5,19 @@
 //! and put to the device, until each candidate is contradicted, or no input that was tried tells it
 //! from the model.
 
+use std::collections::BTreeMap;
+
 use mmaprobe_model::Model;
-use mmaprobe_probes::{DotAdd, Probe};
+use mmaprobe_model::tree::RuleId;
+use mmaprobe_probes::{DotAdd, Probe, Signature};
 use rayon::prelude::*;
 
-use super::directed::{self, Told};
+use super::directed::{self, Kept, Told, Wide};
 use super::evidence::{Answered, Class, Evidence};
 use super::fit;
 use super::held::Held;
 use super::knobs::{self, Knob, Scope, Turned};
-use super::pool::{self, Pool};
+use super::pool::{self, Pool, Seen};
 use crate::device::DeviceError;
 
 /// A choice that cannot be told from the model's own.
@@ -93,20 +96,7 @@ pub fn separate(
         let questions = pool::questions(&signature, &[own, others], seed.wrapping_add(round));
         tried += questions.len() as u64;
         let pool = Pool::new(model, &questions);
-        let told: Vec<Told> = candidates
-            .par_iter()
-            .enumerate()
-            .map(|(index, candidate)| {
-                let other = &candidate.model;
-                let found = pool.differing(other, ASKED_EACH);
-                if found.is_empty() {
-                    let seed = seed ^ (index as u64) << 32;
-                    directed::search(&signature, model, other, &questions, &pool.nodes, seed)
-                } else {
-                    Told::Apart(found)
-                }
-            })
-            .collect();
+        let told = told(&signature, model, &candidates, &pool, seed);
         let mut separating: Vec<DotAdd> = Vec::new();
         let mut others = Vec::new();
         for (candidate, told) in candidates.into_iter().zip(told) {
@@ -139,6 +129,51 @@ pub fn separate(
         .map(|turned| Inseparable { knob: turned.knob, choice: turned.choice })
         .collect();
     Ok(Separation::Settled { inseparable, tried })
+}
+
+/// What tells each candidate from the model.
+///
+/// Of candidates that differ from it in the same values inside, in all questions of the pool, one is searched for
+/// others.
+fn told(signature: &Signature, model: &Model, candidates: &[Turned], pool: &Pool, seed: u64) -> Vec<Told> {
+    let seen: Vec<Seen> =
+        candidates.par_iter().map(|candidate| pool.seen(&candidate.model, ASKED_EACH)).collect();
+    let mut told: Vec<Told> = seen.iter().map(|seen| Told::Apart(seen.differing.clone())).collect();
+    // Those in which the same rules differ are looked at from the inside together.
+    let mut others: BTreeMap<Option<Vec<RuleId>>, Vec<usize>> = BTreeMap::new();
+    for (index, candidate) in
+        candidates.iter().enumerate().filter(|(index, _)| seen[*index].differing.is_empty())
+    {
+        let other = &candidate.model;
+        let rules = model.tree.adds_the_same(&other.tree).then(|| Wide::rules(model, other));
+        others.entry(rules).or_default().push(index);
+    }
+    for (rules, alike) in others {
+        let wide = rules.filter(|_| alike.len() > 1).map(|rules| Wide::new(model, &rules, pool.questions));
+        let kept = Kept { values: Some(&pool.values), wide: wide.as_ref() };
+        let print = |&index: &usize| {
+            let wide = wide.as_ref()?.fingerprint(model, &candidates[index].model, pool.questions)?;
+            Some((seen[index].fingerprint?, wide))
+        };
+        let prints: Vec<Option<(u64, u64)>> = alike.par_iter().map(print).collect();
+        let mut kinds: Vec<(Option<(u64, u64)>, Vec<usize>)> = Vec::new();
+        for (index, print) in alike.into_iter().zip(prints) {
+            match kinds.iter_mut().find(|(known, _)| print.is_some() && *known == print) {
+                Some((_, kind)) => kind.push(index),
+                None => kinds.push((print, vec![index])),
+            }
+        }
+        let searched = |(_, kind): &(_, Vec<usize>)| {
+            let index = kind[0];
+            let seed = seed ^ (index as u64) << 32;
+            directed::search(signature, model, &candidates[index].model, pool.questions, kept, seed)
+        };
+        let found: Vec<Told> = kinds.par_iter().map(searched).collect();
+        for ((_, kind), found) in kinds.into_iter().zip(found) {
+            kind.into_iter().for_each(|index| told[index] = found.clone());
+        }
+    }
+    told
 }
 
 /// Answers that candidates, neighbours of the model, are held against at once.

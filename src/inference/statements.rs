@@ -3,11 +3,10 @@
 use std::collections::BTreeMap;
 
 use mmaprobe_model::Model;
-use mmaprobe_model::scalar::Scalar;
 use rayon::prelude::*;
 
 use super::evidence::{Answered, Class, Evidence};
-use super::fit;
+use super::held::Held;
 use super::knobs::{self, Knob};
 
 /// One statement and its evidence.
@@ -33,6 +32,7 @@ pub const COUNTED: usize = 100;
 pub fn about(model: &Model, evidence: &Evidence) -> Vec<Statement> {
     let turned = knobs::turn_all(model, evidence.signature(), Class::Nan, evidence);
     let answers: Vec<&Answered> = evidence.all().collect();
+    let held = Held::new(model, &answers);
     // For each choice, which answers contradict it.
     let contradictions: Vec<Vec<usize>> = turned
         .par_iter()
@@ -40,11 +40,10 @@ pub fn about(model: &Model, evidence: &Evidence) -> Vec<Statement> {
             if turned.model == *model {
                 return Vec::new();
             }
-            let Ok(mut executor) = Scalar::new(&turned.model) else { return Vec::new() };
-            (0..answers.len())
-                .filter(|&index| !fit::explains(&mut executor, answers[index]))
-                .take(COUNTED)
-                .collect()
+            if turned.model.check().is_err() {
+                return Vec::new();
+            }
+            held.contradicting(&turned.model).take(COUNTED).collect()
         })
         .collect();
     let mut order: Vec<&Knob> = Vec::new();

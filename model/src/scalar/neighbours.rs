@@ -10,7 +10,7 @@ use alloc::vec::Vec;
 use super::cell::Cell;
 use super::{Inputs, Scalar};
 use crate::execute::Value;
-use crate::tree::{Model, Node, NodeId};
+use crate::tree::{Model, Node, NodeId, RuleId};
 
 /// The values that a model gives to the nodes of its tree, for one dot-add.
 #[derive(Clone, Debug)]
@@ -25,6 +25,18 @@ impl Nodes {
     /// The bit pattern of d.
     pub fn d(&self) -> u64 {
         self.d
+    }
+
+    /// How a node's value is written, if it is a number. Values that are written alike are the same to every sum.
+    ///
+    /// # Panics
+    /// If there is no such node.
+    pub fn written(&self, node: NodeId) -> Option<Written> {
+        let cell = &self.cells[node];
+        let flags = u8::from(cell.negative) | u8::from(cell.is_open_sum) << 1;
+        let written =
+            || Written { halves: cell.halves, exponents: [cell.lsb, cell.exponent, cell.lowered], flags };
+        (!cell.is_special).then(written)
     }
 
     /// The value of a node.
@@ -42,6 +54,14 @@ impl Nodes {
     }
 }
 
+/// A number with all that a sum may make something of: its significand, its exponents and its sign.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Written {
+    halves: [u64; 2],
+    exponents: [i32; 3],
+    flags: u8,
+}
+
 /// Where two models over the same tree may give different values.
 #[derive(Clone, Debug)]
 pub struct Changes {
@@ -49,14 +69,15 @@ pub struct Changes {
     own: Vec<bool>,
     /// The nodes that may have another value: these, and those above them.
     nodes: Vec<NodeId>,
+    /// See [`Changes::kinds`].
+    kinds: Option<Vec<Kind>>,
 }
 
 impl Changes {
     /// What is different about `other`; `None` where its values cannot be told from the tree alone: other
     /// trees, formats or rules for NaNs.
     pub fn between(model: &Model, other: &Model) -> Option<Changes> {
-        let is_comparable = model.tree.nodes == other.tree.nodes
-            && model.tree.rules.len() == other.tree.rules.len()
+        let is_comparable = model.tree.adds_the_same(&other.tree)
             && (model.k, model.scale, model.d, model.nan) == (other.k, other.scale, other.d, other.nan)
             && [(&model.a, &other.a), (&model.b, &other.b), (&model.c, &other.c)]
                 .iter()
@@ -66,26 +87,87 @@ impl Changes {
         }
         let products = (model.product, model.a, model.b) != (other.product, other.a, other.b);
         let accumulator = model.c != other.c;
-        let rules: Vec<bool> =
-            model.tree.rules.iter().zip(&other.tree.rules).map(|(one, another)| one != another).collect();
+        // The rules of sums in both models that have been compared.
+        let mut compared: Vec<((RuleId, RuleId), bool)> = Vec::new();
+        let mut differ = |pair: (RuleId, RuleId)| match compared.iter().find(|(known, _)| *known == pair) {
+            Some((_, differ)) => *differ,
+            None => {
+                let differ = model.tree.rules[pair.0] != other.tree.rules[pair.1];
+                compared.push((pair, differ));
+                differ
+            }
+        };
+        // Of each rule, which other one stands in its place where one does.
+        let mut replaced: Vec<Option<RuleId>> = vec![None; model.tree.rules.len()];
+        let kinds = [(products, Kind::Product), (accumulator, Kind::Accumulator)].into_iter();
+        let mut kinds: Option<Vec<Kind>> =
+            Some(kinds.filter(|(is_other, _)| *is_other).map(|(_, kind)| kind).collect());
         let mut own = vec![false; model.tree.nodes.len()];
         let mut reached = own.clone();
         let mut nodes = Vec::new();
-        for (id, node) in model.tree.nodes.iter().enumerate() {
-            own[id] = match node {
-                Node::Product(_) => products,
-                Node::Accumulator => accumulator,
-                Node::Zero | Node::Scaled { .. } => false,
-                Node::Sum { rule, .. } => rules[*rule],
+        for (id, (node, another)) in model.tree.nodes.iter().zip(&other.tree.nodes).enumerate() {
+            own[id] = match (node, another) {
+                (Node::Sum { rule, .. }, Node::Sum { rule: another, .. }) => {
+                    let is_other = differ((*rule, *another));
+                    if is_other && replaced[*rule].is_none() {
+                        replaced[*rule] = Some(*another);
+                        kinds.iter_mut().for_each(|kinds| kinds.push(Kind::Sum(*rule)));
+                    }
+                    kinds = kinds.filter(|_| !is_other || replaced[*rule] == Some(*another));
+                    is_other
+                }
+                (Node::Product(_), _) => products,
+                (Node::Accumulator, _) => accumulator,
+                _ => false,
             };
             reached[id] = own[id] || node.children().iter().any(|&child| reached[child]);
             if reached[id] {
                 nodes.push(id);
             }
         }
-        Some(Changes { own, nodes })
+        Some(Changes { own, nodes, kinds })
+    }
+
+    /// The kinds of nodes that the other model evaluates otherwise; `None` if sums that follow one rule in the first do
+    /// not all follow the same one in the other, where they are others.
+    pub fn kinds(&self) -> Option<&[Kind]> {
+        self.kinds.as_deref()
     }
 }
+
+/// Nodes that a model evaluates alike: whether one of them has another value than in another model depends on its
+/// operands or summands alone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// The products.
+    Product,
+    /// c.
+    Accumulator,
+    /// The sums that follow this rule.
+    Sum(RuleId),
+}
+
+/// What is known of a model's values beside those of another, of some dot-adds.
+///
+/// Of sums with the same summands by the same rule one is enough, and of products of the same factors. Whoever executes
+/// many dot-adds gives these a number; the rest is filled in.
+#[derive(Debug, Default)]
+pub struct Known<'n> {
+    /// The number of the dot-add.
+    pub dot_add: usize,
+    /// For each of its nodes, its number, if nodes have numbers.
+    pub numbers: &'n [u32],
+    /// For each number, whether what has it is known to have the same value.
+    pub same: Vec<bool>,
+    /// And whether it is known to have another.
+    pub other: Vec<bool>,
+    /// All other values that nodes have of which the summands are the same, in one number: two models that have the
+    /// same ones have the same fingerprint.
+    pub fingerprint: u64,
+}
+
+/// An odd number with bits all over.
+const MIX: u64 = 0x9e37_79b9_7f4a_7c15;
 
 impl Scalar<'_> {
     /// Evaluates every node and keeps the values. `None` if the operands were decoded in other formats than the
@@ -104,12 +186,18 @@ impl Scalar<'_> {
     }
 
     /// As [`execute`](Scalar::execute), where `base` are the values that another model has for these inputs,
-    /// and `changes` what is different about this one.
+    /// and `changes` what is different about this one. What is `known` of the sums is added to.
     ///
     /// # Panics
     /// If they are those of other inputs or of a model over another tree, it may panic, or return anything.
-    pub fn execute_from(&mut self, inputs: &Inputs, base: &Nodes, changes: &Changes) -> u64 {
-        match self.evaluate_from(inputs, base, changes) {
+    pub fn execute_from(
+        &mut self,
+        inputs: &Inputs,
+        base: &Nodes,
+        changes: &Changes,
+        known: &mut Known,
+    ) -> u64 {
+        match self.evaluate_from(inputs, base, changes, known) {
             Some(d) => d,
             None => self.execute(inputs),
         }
@@ -125,19 +213,29 @@ impl Scalar<'_> {
         inputs: &Inputs,
         base: &Nodes,
         changes: &Changes,
+        known: &mut Known,
     ) -> Option<Option<[Value; 2]>> {
-        self.evaluate_from(inputs, base, changes)?;
+        self.evaluate_from(inputs, base, changes, known)?;
         let node = changes.nodes.iter().copied().find(|&node| self.differs[node]);
         Some(node.map(|node| [base.value(node), self.value(node)]))
     }
 
-    fn evaluate_from(&mut self, inputs: &Inputs, base: &Nodes, changes: &Changes) -> Option<u64> {
+    fn evaluate_from(
+        &mut self,
+        inputs: &Inputs,
+        base: &Nodes,
+        changes: &Changes,
+        known: &mut Known,
+    ) -> Option<u64> {
         let model = self.model;
         let elements = &inputs.elements;
+        let is_numbered = changes.kinds.is_some() && !known.numbers.is_empty();
         for &id in &changes.nodes {
             let node = &model.tree.nodes[id];
             let children = node.children();
-            if !changes.own[id] && !children.iter().any(|&child| self.differs[child]) {
+            let is_own = !children.iter().any(|&child| self.differs[child]);
+            let number = (is_own && is_numbered).then(|| known.numbers[id] as usize);
+            if is_own && !changes.own[id] || number.is_some_and(|number| known.same[number]) {
                 self.differs[id] = false;
                 continue;
             }
@@ -156,15 +254,50 @@ impl Scalar<'_> {
                 }
                 Node::Sum { children, rule } => self.sum(id, children, *rule)?,
             }
-            let (now, before) = (&self.cells[id], &base.cells[id]);
-            self.differs[id] =
-                !now.is_same(before) || now.is_special && self.specials[id] != *base.special(id);
+            self.differs[id] = !self.is_same(id, base);
+            if is_own {
+                self.learned(id, number, known);
+            }
         }
         let root = model.tree.nodes.len() - 1;
         if changes.nodes.last() != Some(&root) || !self.differs[root] {
             return Some(base.d);
         }
         self.packed()
+    }
+
+    /// Whether a node that has been evaluated has the same value as in `base`.
+    fn is_same(&self, node: NodeId, base: &Nodes) -> bool {
+        let (now, before) = (&self.cells[node], &base.cells[node]);
+        now.is_same(before) && (!now.is_special || self.specials[node] == *base.special(node))
+    }
+
+    /// Adds to what is known that a node, all of whose summands have the same values, has another or not.
+    fn learned(&self, node: NodeId, number: Option<usize>, known: &mut Known) {
+        let is_same = !self.differs[node];
+        if let Some(number) = number {
+            known.same[number] = is_same;
+        }
+        if is_same || number.is_some_and(|number| core::mem::replace(&mut known.other[number], true)) {
+            return;
+        }
+        let place = number.map_or((known.dot_add << 16 | node) as u64, |number| number as u64);
+        known.fingerprint = known.fingerprint.wrapping_add(self.fingerprint(node, place));
+    }
+
+    /// A number for the value of a node at a place.
+    fn fingerprint(&self, node: NodeId, place: u64) -> u64 {
+        let cell = &self.cells[node];
+        let special = match &self.specials[node] {
+            _ if !cell.is_special => 0,
+            Value::Infinite { negative, overflowed } => 1 + u64::from(*negative) + 2 * u64::from(*overflowed),
+            Value::Nan(nan) => 5 + u64::from(nan.negative) + 2 * nan.fraction,
+            Value::Finite(_) => unreachable!("a finite value is no special one"),
+        };
+        let flags = u64::from(cell.negative) | u64::from(cell.is_open_sum) << 1 | special << 2;
+        let exponents = u64::from(cell.lsb as u32) << 32 | u64::from(cell.exponent as u32);
+        let parts = [cell.halves[0], cell.halves[1], exponents, cell.lowered as u64, flags];
+        parts.into_iter().fold(place, |mixed, part| (mixed ^ part).wrapping_mul(MIX).rotate_left(29))
     }
 
     fn take_over(&mut self, node: NodeId, base: &Nodes) {
