@@ -206,14 +206,15 @@ pub fn characterize_with(
             },
         };
         if found.contradicted > 0 {
-            finding.conclusion = Conclusion::Unexplained(smallest_contradiction(&found.model, evidence));
+            let smallest = smallest_contradiction(&found.model, evidence);
+            finding.conclusion = given_up(evidence, Conclusion::Unexplained(smallest))?;
             return Ok(finished(finding, evidence));
         }
         if evidence.move_contradictions(&found.model) {
             moves += 1;
             if moves > MOVES {
                 let smallest = smallest_contradiction(&found.model, evidence);
-                finding.conclusion = Conclusion::Unexplained(smallest);
+                finding.conclusion = given_up(evidence, Conclusion::Unexplained(smallest))?;
                 return Ok(finished(finding, evidence));
             }
             // Nothing has been held against the device yet.
@@ -254,7 +255,8 @@ pub fn characterize_with(
             Verdict::Contradicted { counterexample, validation } if attempt == ATTEMPTS => {
                 finding.statements = statements::about(&found.model, evidence);
                 finding.validation = Some(validation);
-                finding.conclusion = Conclusion::Refuted(found.model, counterexample);
+                let refuted = Conclusion::Refuted(found.model, counterexample);
+                finding.conclusion = given_up(evidence, refuted)?;
                 return Ok(finished(finding, evidence));
             }
             Verdict::Contradicted { counterexample, .. } => {
@@ -264,15 +266,15 @@ pub fn characterize_with(
             }
         }
     }
-    let model = fitted.map(|fitted| fitted.model);
-    finding.conclusion = match model {
-        Some(model) => {
-            let counterexample = smallest_contradiction(&model, evidence);
-            Conclusion::Refuted(model, counterexample)
-        }
-        None => unreachable!("every attempt leaves a model"),
-    };
+    let model = fitted.expect("every attempt leaves a model").model;
+    let counterexample = smallest_contradiction(&model, evidence);
+    finding.conclusion = given_up(evidence, Conclusion::Refuted(model, counterexample))?;
     Ok(finished(finding, evidence))
+}
+
+/// How a search ends that has found no model: what no model explains may be no function. All is asked once more.
+fn given_up(evidence: &mut Evidence, conclusion: Conclusion) -> Result<Conclusion, DeviceError> {
+    Ok(asking::again(evidence)?.map_or(conclusion, Conclusion::Distrusted))
 }
 
 /// Asks an instruction in another mode everything that was asked by default. `Some` if all answers

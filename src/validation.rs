@@ -333,10 +333,13 @@ impl Scratch {
 }
 
 /// Sets in a block: a few thousand elements of D, enough to outweigh what a call costs, few enough for
-/// caches.
+/// caches; and no fewer problems than show a device that computes otherwise far into a batch.
 fn sets_per_block(instruction: &Instruction) -> u64 {
-    (4096 / (instruction.m * instruction.n) as u64).max(1)
+    (4096 / (instruction.m * instruction.n) as u64).max(PROBLEMS)
 }
+
+/// Problems of a block, at least.
+const PROBLEMS: u64 = 256;
 
 impl Plan {
     fn distribution(&self, set: u64) -> Distribution {

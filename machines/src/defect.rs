@@ -3,7 +3,7 @@
 use std::sync::Mutex;
 
 use crate::execute::Evaluator;
-use crate::format::FP32;
+use crate::format::{FP32, Format};
 use crate::generate::{self, Dice};
 use crate::machine::{Machine, Node, Output, Product, Round};
 use crate::rounding::Rounding;
@@ -253,11 +253,13 @@ fn element(
 /// Streams of random numbers.
 const DEFECTS: u64 = 2;
 const NOISE: u64 = 3;
+const OCCASIONS: u64 = 4;
 
 /// Defective unit `index` of a seed.
 ///
 /// The kinds go in turn: noise, position, state, batch size. The other machine of a defect differs in
-/// one thing that shows: of 2000 random dot-adds near 1, at least 20 come out differently.
+/// one thing that shows: of 2000 random dot-adds near 1, at least 20 come out differently. So many are odd where
+/// something happens after odd results, and come out differently before a change for good.
 pub fn unit(seed: u64, index: u64) -> Unit {
     let mut dice = Dice::new(seed, index, DEFECTS);
     loop {
@@ -273,7 +275,8 @@ pub fn unit(seed: u64, index: u64) -> Unit {
                 }
             }),
         };
-        if let Some(defect) = defect {
+        let mut own = Dice::new(seed, index, OCCASIONS);
+        if let Some(defect) = defect.filter(|defect| has_occasions(&mut own, &machine, defect)) {
             return Unit::defective(machine, defect);
         }
     }
@@ -299,7 +302,7 @@ fn batch_size(dice: &mut Dice) -> Place {
 }
 
 fn time(dice: &mut Dice) -> Time {
-    let elements = dice.pick(&[1, 50, 1000, 10_000]);
+    let elements = dice.pick(&[50, 200, 1000, 10_000]);
     dice.pick(&[
         Time::EveryOtherCall,
         Time::After(elements),
@@ -347,10 +350,36 @@ fn variant(dice: &mut Dice, machine: &Machine) -> Option<Machine> {
 /// Whether two machines differ on 1 % of random dot-adds near 1.
 fn shows(dice: &mut Dice, machine: &Machine, other: &Machine) -> bool {
     let (mut one, mut two) = (Evaluator::new(machine), Evaluator::new(other));
+    let differ = (0..2000).filter(|_| {
+        let (a, b, c, scales) = near_one(dice, machine);
+        one.dot_add(&a, &b, c, &scales, &scales) != two.dot_add(&a, &b, c, &scales, &scales)
+    });
+    differ.count() >= 20
+}
+
+/// Whether a defect of a machine has occasions to show: of random dot-adds near 1, 1 % have a result with an odd
+/// significand, if it takes such; and before a change for good at least 20 are another one's.
+fn has_occasions(dice: &mut Dice, machine: &Machine, defect: &Defect) -> bool {
+    let (number, is_occasion): (u64, &dyn Fn(u64, u64) -> bool) = match defect {
+        Defect::AtTimes { time: Time::AfterOddElement, .. } => (2000, &|own, _| own & 1 == 1),
+        Defect::AtTimes { time: Time::After(elements), .. } => (*elements, &|own, other| own != other),
+        _ => return true,
+    };
+    let Defect::AtTimes { other, .. } = defect else { return true };
+    let (mut one, mut two) = (Evaluator::new(machine), Evaluator::new(other));
+    let occasions = (0..number).filter(|_| {
+        let (a, b, c, scales) = near_one(dice, machine);
+        let [own, other] = [&mut one, &mut two].map(|one| one.dot_add(&a, &b, c, &scales, &scales));
+        is_occasion(own, other)
+    });
+    occasions.count() >= 20
+}
+
+/// Random operands near 1: a, b, c, and scales that are 1.
+fn near_one(dice: &mut Dice, machine: &Machine) -> (Vec<u64>, Vec<u64>, u64, Vec<u64>) {
     let blocks = machine.scale.map_or(0, |scale| machine.k / scale.block);
     let scale = machine.scale.map(|scale| (scale.format.bias as u64) << scale.format.fraction_bits);
-    let scales = vec![scale.unwrap_or(0); blocks];
-    let number = |format: &crate::format::Format, dice: &mut Dice| {
+    let number = |format: &Format, dice: &mut Dice| {
         let fraction = dice.bits() & ((1 << format.fraction_bits) - 1);
         let exponent = (dice.below(3) as i32 - 1).clamp(format.min_exponent(), format.max_exponent() - 1);
         let field = (exponent + format.bias) as u64;
@@ -358,11 +387,7 @@ fn shows(dice: &mut Dice, machine: &Machine, other: &Machine) -> bool {
         (sign << format.exponent_bits | field) << format.fraction_bits << format.padding
             | fraction << format.padding
     };
-    let differ = (0..2000).filter(|_| {
-        let a: Vec<u64> = (0..machine.k).map(|_| number(&machine.a, dice)).collect();
-        let b: Vec<u64> = (0..machine.k).map(|_| number(&machine.b, dice)).collect();
-        let c = number(&machine.c, dice);
-        one.dot_add(&a, &b, c, &scales, &scales) != two.dot_add(&a, &b, c, &scales, &scales)
-    });
-    differ.count() >= 20
+    let a = (0..machine.k).map(|_| number(&machine.a, dice)).collect();
+    let b = (0..machine.k).map(|_| number(&machine.b, dice)).collect();
+    (a, b, number(&machine.c, dice), vec![scale.unwrap_or(0); blocks])
 }

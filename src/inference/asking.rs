@@ -207,7 +207,7 @@ pub fn each_sum(evidence: &mut Evidence, outline: &Outline, seed: u64) -> Result
 const SUMS: u64 = 0x73_756d_7300;
 
 /// Sizes of small batches, in problems, and how many of each are asked.
-const SMALL: [(usize, usize); 3] = [(1, 32), (2, 4), (3, 4)];
+const SMALL: [(usize, usize); 5] = [(1, 32), (2, 4), (3, 4), (7, 4), (31, 8)];
 
 /// Asks everything once more, once more in reverse and so at other places, and some of it in batches of other
 /// sizes: what no model explains may be no function.
