@@ -5,6 +5,7 @@
 //! [fit]); [separate] what remains; validate on fresh random inputs. The engine knows a device
 //! through [`Device::run`] alone.
 
+pub mod alike;
 pub mod asking;
 pub mod budget;
 pub mod depth;

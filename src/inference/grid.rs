@@ -242,7 +242,7 @@ impl Combinations {
 }
 
 /// Every way to align summands, but for those far below.
-fn alignments() -> impl Iterator<Item = Alignment> {
+pub fn alignments() -> impl Iterator<Item = Alignment> {
     (0..=knobs::MOST_FRACTION_BITS).flat_map(|fraction_bits| {
         Rounding::EVERY.map(|rounding| Alignment { fraction_bits, rounding, far: None })
     })

@@ -14,7 +14,7 @@ use super::knobs::{Knob, Turned};
 use super::order::{self, Skeleton};
 use super::search::Search;
 use super::structure::{self, Structure};
-use super::{Progress, nodewise, regroup};
+use super::{Progress, alike, nodewise, regroup};
 
 /// What there is to start from.
 #[derive(Clone, Copy)]
@@ -268,6 +268,36 @@ pub fn at_closer(starts: &Starts, mut looked: Vec<Looked>) -> Vec<Looked> {
         looked.push(Looked::at(evidence, model, QUICK));
         if looked.last().is_some_and(Looked::is_explained) {
             break;
+        }
+    }
+    recounted(evidence, looked)
+}
+
+/// Trees in which all sums are made to add alike, and answers that models may be held against for each start.
+const ALIKE: usize = 4;
+const EACH_ALIKE: u64 = 5_000_000;
+
+/// A look at sums that all add alike, in the trees in which a quick look explained most. The best first.
+pub fn alike(evidence: &Evidence, mut looked: Vec<Looked>) -> Vec<Looked> {
+    let mut trees: Vec<&Looked> = Vec::new();
+    for other in &looked {
+        if trees.len() < ALIKE && !trees.iter().any(|known| known.start.tree.adds_the_same(&other.start.tree))
+        {
+            trees.push(other);
+        }
+    }
+    let fitted: Vec<Model> = trees.into_iter().map(|looked| looked.fitted.model.clone()).collect();
+    for model in fitted {
+        for start in alike::models(evidence, &model) {
+            let (start, budget) = (fit::scored(evidence, start), Budget::of(EACH_ALIKE));
+            let plain = Stage { class: Class::Plain, ..Stage::LAST };
+            let found = [plain, Stage::LAST]
+                .iter()
+                .fold(start, |found, &stage| fit::improve(evidence, found, stage, &budget));
+            looked.push(Looked::as_it_is(fit::settle_nans(evidence, found)));
+            if looked.last().is_some_and(Looked::is_explained) {
+                return recounted(evidence, looked);
+            }
         }
     }
     recounted(evidence, looked)

@@ -85,6 +85,10 @@ pub fn anew(
     looked.extend(known.map(Looked::as_it_is));
     looked = looking::at_closer(starts, looked);
     if !looked[0].is_explained() {
+        progress.step("search for rules, the same in all sums", None);
+        looked = looking::alike(evidence, looked);
+    }
+    if !looked[0].is_explained() {
         progress.step("search for rules, sum by sum", None);
         looked = looking::longer(starts, looked);
         looked = looking::best_regrouped(evidence, looked);

@@ -1,0 +1,218 @@
+//! Sums that all add alike.
+//!
+//! In most machines every adder is the same, and only what becomes of its sums differs: of the last, which is rounded
+//! to d, and of those inside. With a wrong guess about the ones inside no single turn explains more, and rules that
+//! are found for each sum alone have too many answers to choose from. So all ways to align summands are tried, the
+//! same for every sum, with all that may become of the sums inside and of the last.
+
+use mmaprobe_model::format::RoundTo;
+use mmaprobe_model::tree::{Added, Exponents, Fused, Model, Node, Normalised, Rule, Tree, ZeroTerms};
+use mmaprobe_model::{Format, Rounding};
+use rayon::prelude::*;
+
+use super::evidence::{Answered, Class, Evidence};
+use super::{fit, grid, knobs};
+
+/// Answers that contradict the model which every combination is tried on, and answers that do not.
+const GLANCED: usize = 16;
+/// Combinations that explain most of those, and answers of each kind that these are tried on.
+const PROMISING: usize = 200;
+const SAMPLED: usize = 200;
+/// Models that are handed on.
+const BEST: usize = 6;
+/// Of those, how many align alike.
+const LIKE: usize = 2;
+/// The rules: of the last sum, and of those inside.
+const ROOT: usize = 0;
+const INNER: usize = 1;
+
+/// Models over the tree of one that explains less than everything, in which all sums add alike: those that the
+/// fewest plain answers of a sample contradict, best first. None if the tree has one sum.
+pub fn models(evidence: &Evidence, model: &Model) -> Vec<Model> {
+    let Some(base) = with_two_rules(model) else { return Vec::new() };
+    let mut plain: Vec<&Answered> = evidence
+        .answers
+        .iter()
+        .filter(|answered| answered.class == Class::Plain && answered.summands > 1)
+        .collect();
+    fit::front_load(model, &mut plain);
+    let contradicted = fit::contradicted(model, plain.iter().copied(), usize::MAX);
+    let (wrong, right) = plain.split_at(contradicted);
+    let sample = |number| [wrong, right].map(|some| fit::thinned(some, number)).concat();
+    let (glanced, sampled) = (sample(GLANCED), sample(SAMPLED));
+    let combinations = Combinations::new(evidence.signature().d, &base);
+    let glance = |scratch: &mut Model, index: usize| {
+        combinations.set(scratch, index);
+        // What is worse than the model is about something is not about to explain everything.
+        let limit = GLANCED;
+        let contradicted = fit::contradicted(scratch, glanced.iter().copied(), limit);
+        (contradicted < limit).then_some((contradicted, index))
+    };
+    let mut promising: Vec<(usize, usize)> =
+        (0..combinations.len()).into_par_iter().map_init(|| base.clone(), glance).flatten().collect();
+    promising.sort_unstable();
+    promising.truncate(PROMISING);
+    let with = |index: usize| {
+        let mut model = base.clone();
+        combinations.set(&mut model, index);
+        model
+    };
+    let closer = |(_, index): (usize, usize)| {
+        (fit::contradicted(&with(index), sampled.iter().copied(), usize::MAX), index)
+    };
+    let mut best: Vec<(usize, usize)> = promising.into_par_iter().map(closer).collect();
+    best.sort_unstable();
+    let mut chosen: Vec<Model> = Vec::new();
+    for model in best.into_iter().map(|(_, index)| with(index)) {
+        let like = chosen.iter().filter(|other| rounding(other) == rounding(&model)).count();
+        if chosen.len() < BEST && like < LIKE {
+            chosen.push(model);
+        }
+    }
+    chosen
+}
+
+/// How a model's sums align.
+fn rounding(model: &Model) -> Option<Rounding> {
+    match &model.tree.rules[ROOT].added {
+        Added::Fused(fused) => Some(fused.alignment_of(0).rounding),
+        Added::Exact => None,
+    }
+}
+
+/// The model with one rule for the last sum, and one for all others, and without sums that hand on another alone;
+/// `None` if there are no others.
+fn with_two_rules(model: &Model) -> Option<Model> {
+    let mut two = model.clone();
+    let Node::Sum { rule, .. } = model.tree.nodes.last()? else { return None };
+    let root = model.tree.rules[*rule].clone();
+    let mut nodes: Vec<Node> = Vec::new();
+    // Where each node stands now.
+    let mut places: Vec<usize> = Vec::new();
+    for node in &model.tree.nodes {
+        let mut node = node.clone();
+        match &mut node {
+            Node::Scaled { child, .. } => *child = places[*child],
+            Node::Sum { children, rule } => {
+                children.iter_mut().for_each(|child| *child = places[*child]);
+                *rule = INNER;
+                if let [child] = children[..]
+                    && matches!(nodes[child], Node::Sum { .. })
+                {
+                    places.push(child);
+                    continue;
+                }
+            }
+            Node::Product(_) | Node::Accumulator | Node::Zero => {}
+        }
+        places.push(nodes.len());
+        nodes.push(node);
+    }
+    if let Some(Node::Sum { rule, .. }) = nodes.last_mut() {
+        *rule = ROOT;
+    }
+    let sums = nodes.iter().filter(|node| matches!(node, Node::Sum { .. })).count();
+    two.tree = Tree { nodes, rules: vec![root.clone(), root] };
+    (sums > 1).then_some(two)
+}
+
+/// Ways to add, what becomes of the sums inside, and how the last one is rounded: each with each.
+struct Combinations {
+    added: Vec<Added>,
+    inside: Vec<Normalised>,
+    last: Vec<Normalised>,
+}
+
+impl Combinations {
+    /// All of them, for a result in format `d`.
+    fn new(d: Format, base: &Model) -> Combinations {
+        let fused = knobs::aligned(&base.tree.rules[ROOT].added);
+        let exponents = [Exponents::Raw, Exponents::Normalised];
+        let zeros = [ZeroTerms::Ignored, ZeroTerms::Counted];
+        let kinds = exponents.into_iter().flat_map(|one| zeros.map(|other| (one, other)));
+        let aligned = kinds.flat_map(|(exponents, zeros)| {
+            let fused = Fused { exponents, zeros, sticky: false, carry: None, floor: None, ..fused.clone() };
+            grid::alignments()
+                .map(move |alignment| Added::Fused(Fused { alignment: vec![alignment], ..fused.clone() }))
+        });
+        let rounded =
+            Rounding::EVERY.map(|rounding| Normalised::To(RoundTo { rounding, ..RoundTo::nearest_even(d) }));
+        let open = Normalised::No { exponent: None };
+        Combinations {
+            added: std::iter::once(Added::Exact).chain(aligned).collect(),
+            inside: std::iter::once(open).chain(rounded).collect(),
+            last: rounded.to_vec(),
+        }
+    }
+
+    fn len(&self) -> usize {
+        self.added.len() * self.inside.len() * self.last.len()
+    }
+
+    /// Gives a model with two rules those of a combination.
+    fn set(&self, model: &mut Model, index: usize) {
+        let (index, last) = (index / self.last.len(), index % self.last.len());
+        let (added, inside) = (index / self.inside.len(), index % self.inside.len());
+        for (rule, normalised) in [(ROOT, self.last[last]), (INNER, self.inside[inside])] {
+            let own = &mut model.tree.rules[rule];
+            *own = Rule { added: self.added[added].clone(), normalised, ..own.clone() };
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::inference::order::Skeleton;
+    use crate::inference::structure::{self, Structure};
+    use mmaprobe_model::format::{FP16, FP32};
+    use mmaprobe_probes::{Signature, Summand};
+
+    const SIGNATURE: Signature = Signature { k: 4, a: FP16, b: FP16, c: FP32, d: FP32, scale: None };
+
+    fn start(tree: &Skeleton) -> Model {
+        structure::start(&SIGNATURE, tree, Structure::Plain)
+    }
+
+    fn product(k: usize) -> Skeleton {
+        Skeleton::Leaf(Summand::Product(k))
+    }
+
+    #[test]
+    fn sums_that_hand_on_another_alone_are_left_out() {
+        let pairs = || [0, 2].map(|k| Skeleton::Sum(vec![product(k), product(k + 1)])).to_vec();
+        let alone = |sum| Skeleton::Sum(vec![sum]);
+        let c = Skeleton::Leaf(Summand::C);
+        let handed_on = Skeleton::Sum([vec![c.clone()], pairs().into_iter().map(alone).collect()].concat());
+        let plain = start(&Skeleton::Sum([vec![c], pairs()].concat()));
+        let two = with_two_rules(&start(&alone(handed_on))).expect("there are sums inside");
+        assert!(two.tree.adds_the_same(&plain.tree), "{two:#?}");
+        assert_eq!(two.check(), Ok(()));
+        assert_eq!(two.tree.rules.len(), 2);
+        assert!(two.tree.nodes.iter().enumerate().all(|(id, node)| match node {
+            Node::Sum { rule, .. } => (*rule == ROOT) == (id + 1 == two.tree.nodes.len()),
+            _ => true,
+        }));
+    }
+
+    #[test]
+    fn one_sum_alone_has_no_others_to_be_like() {
+        let flat = Skeleton::Sum((0..4).map(product).chain([Skeleton::Leaf(Summand::C)]).collect());
+        assert_eq!(with_two_rules(&start(&flat)), None);
+    }
+
+    #[test]
+    fn every_combination_gives_both_sums_the_same_way_to_add() {
+        let tree =
+            Skeleton::Sum(vec![Skeleton::Leaf(Summand::C), Skeleton::Sum((0..4).map(product).collect())]);
+        let mut model = with_two_rules(&start(&tree)).expect("there is a sum inside");
+        let combinations = Combinations::new(FP32, &model);
+        let mut seen = std::collections::HashSet::new();
+        for index in (0..combinations.len()).step_by(97) {
+            combinations.set(&mut model, index);
+            assert_eq!(model.tree.rules[ROOT].added, model.tree.rules[INNER].added);
+            assert_eq!(model.check(), Ok(()));
+            assert!(seen.insert(format!("{:?}", model.tree.rules)), "combination {index} comes twice");
+        }
+    }
+}
