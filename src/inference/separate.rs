@@ -5,7 +5,7 @@
 //! and put to the device, until each candidate is contradicted, or no input that was tried tells it
 //! from the model.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use mmaprobe_model::Model;
 use mmaprobe_model::tree::RuleId;
@@ -156,20 +156,22 @@ fn told(signature: &Signature, model: &Model, candidates: &[Turned], pool: &Pool
             Some((seen[index].fingerprint?, wide))
         };
         let prints: Vec<Option<(u64, u64)>> = alike.par_iter().map(print).collect();
-        let mut kinds: Vec<(Option<(u64, u64)>, Vec<usize>)> = Vec::new();
+        let mut kinds: Vec<Vec<usize>> = Vec::new();
+        let mut known: HashMap<(u64, u64), usize> = HashMap::new();
         for (index, print) in alike.into_iter().zip(prints) {
-            match kinds.iter_mut().find(|(known, _)| print.is_some() && *known == print) {
-                Some((_, kind)) => kind.push(index),
-                None => kinds.push((print, vec![index])),
+            let number = print.map_or(kinds.len(), |print| *known.entry(print).or_insert(kinds.len()));
+            match kinds.get_mut(number) {
+                Some(kind) => kind.push(index),
+                None => kinds.push(vec![index]),
             }
         }
-        let searched = |(_, kind): &(_, Vec<usize>)| {
+        let searched = |kind: &Vec<usize>| {
             let index = kind[0];
             let seed = seed ^ (index as u64) << 32;
             directed::search(signature, model, &candidates[index].model, pool.questions, kept, seed)
         };
         let found: Vec<Told> = kinds.par_iter().map(searched).collect();
-        for ((_, kind), found) in kinds.into_iter().zip(found) {
+        for (kind, found) in kinds.into_iter().zip(found) {
             kind.into_iter().for_each(|index| told[index] = found.clone());
         }
     }
