@@ -208,15 +208,15 @@ pub fn characterize_with(
         };
         if found.contradicted > 0 {
             let smallest = smallest_contradiction(&found.model, evidence);
-            finding.conclusion = given_up(evidence, Conclusion::Unexplained(smallest))?;
-            return Ok(finished(finding, evidence));
+            finding.conclusion = Conclusion::Unexplained(smallest);
+            return Ok(given_up(evidence, finding));
         }
         if evidence.move_contradictions(&found.model) {
             moves += 1;
             if moves > MOVES {
                 let smallest = smallest_contradiction(&found.model, evidence);
-                finding.conclusion = given_up(evidence, Conclusion::Unexplained(smallest))?;
-                return Ok(finished(finding, evidence));
+                finding.conclusion = Conclusion::Unexplained(smallest);
+                return Ok(given_up(evidence, finding));
             }
             // Nothing has been held against the device yet.
             attempt -= 1;
@@ -256,9 +256,8 @@ pub fn characterize_with(
             Verdict::Contradicted { counterexample, validation } if attempt == ATTEMPTS => {
                 finding.statements = statements::about(&found.model, evidence);
                 finding.validation = Some(validation);
-                let refuted = Conclusion::Refuted(found.model, counterexample);
-                finding.conclusion = given_up(evidence, refuted)?;
-                return Ok(finished(finding, evidence));
+                finding.conclusion = Conclusion::Refuted(found.model, counterexample);
+                return Ok(given_up(evidence, finding));
             }
             Verdict::Contradicted { counterexample, .. } => {
                 asking::around(evidence, &counterexample.question)?;
@@ -269,13 +268,22 @@ pub fn characterize_with(
     }
     let model = fitted.expect("every attempt leaves a model").model;
     let counterexample = smallest_contradiction(&model, evidence);
-    finding.conclusion = given_up(evidence, Conclusion::Refuted(model, counterexample))?;
-    Ok(finished(finding, evidence))
+    finding.conclusion = Conclusion::Refuted(model, counterexample);
+    Ok(given_up(evidence, finding))
 }
 
-/// How a search ends that has found no model: what no model explains may be no function. All is asked once more.
-fn given_up(evidence: &mut Evidence, conclusion: Conclusion) -> Result<Conclusion, DeviceError> {
-    Ok(asking::again(evidence)?.map_or(conclusion, Conclusion::Distrusted))
+/// The end of a search that has found no model. What no model explains may be no function: all is asked once more. A
+/// device that fails now has answered all that the conclusion needs.
+fn given_up(evidence: &mut Evidence, finding: Finding) -> Finding {
+    let finding = match asking::again(evidence) {
+        Ok(Some(distrust)) => Finding {
+            order_answers: finding.order_answers,
+            unreachable_pairs: finding.unreachable_pairs,
+            ..Finding::of(Conclusion::Distrusted(distrust))
+        },
+        Ok(None) | Err(_) => finding,
+    };
+    finished(finding, evidence)
 }
 
 /// Asks an instruction in another mode everything that was asked by default. `Some` if all answers
@@ -381,7 +389,8 @@ fn validate(
     if !reproduced_alone {
         // Alone, the device answers as the model does: its first answer depended on something else.
         let questions = [vec![question.clone()], like(&question, instruction, seed)].concat();
-        let (distrust, spent) = trust::check_on(device, instruction, &questions)?;
+        let problems = validation::sets_per_block(instruction) as usize;
+        let (distrust, spent) = trust::check_on(device, instruction, &questions, problems)?;
         evidence.rounds += spent.rounds;
         evidence.dot_adds += spent.dot_adds;
         let between = "an element among others and alone";

@@ -333,13 +333,15 @@ impl Scratch {
 }
 
 /// Sets in a block: a few thousand elements of D, enough to outweigh what a call costs, few enough for
-/// caches; and no fewer problems than show a device that computes otherwise far into a batch.
-fn sets_per_block(instruction: &Instruction) -> u64 {
-    (4096 / (instruction.m * instruction.n) as u64).max(PROBLEMS)
+/// caches; or so many that a device shows which computes otherwise far into a batch, if these are not too large.
+pub(crate) fn sets_per_block(instruction: &Instruction) -> u64 {
+    let elements = (instruction.m * instruction.n) as u64;
+    (4096 / elements).max(PROBLEMS.min(LARGE / elements)).max(1)
 }
 
-/// Problems of a block, at least.
+/// Problems of a block, at least, and elements of D of one with so many, at most.
 const PROBLEMS: u64 = 256;
+const LARGE: u64 = 65_536;
 
 impl Plan {
     fn distribution(&self, set: u64) -> Distribution {

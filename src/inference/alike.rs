@@ -37,7 +37,7 @@ pub fn models(evidence: &Evidence, model: &Model) -> Vec<Model> {
         .collect();
     fit::front_load(model, &mut plain);
     let contradicted = fit::contradicted(model, plain.iter().copied(), usize::MAX);
-    let (wrong, right) = plain.split_at(contradicted);
+    let (wrong, right) = plain.split_at(contradicted.min(plain.len()));
     let sample = |number| [wrong, right].map(|some| fit::thinned(some, number)).concat();
     let (glanced, sampled) = (sample(GLANCED), sample(SAMPLED));
     let combinations = Combinations::new(evidence.signature().d, &base);

@@ -247,15 +247,15 @@ fn in_small_batches(evidence: &mut Evidence) -> Result<Option<Distrust>, DeviceE
     most.sort_by_key(|answered| std::cmp::Reverse(answered.summands));
     let known: Vec<(DotAdd, u64)> =
         most.iter().take(number).map(|a| (a.question.clone(), a.answer)).collect();
-    let mut known = &known[..];
+    // Of few, some come again.
+    let mut next = known.iter().cycle();
     for (size, batches) in SMALL {
         for _ in 0..batches {
-            let (some, rest) = known.split_at(known.len().min(size * each));
-            known = rest;
+            let some: Vec<&(DotAdd, u64)> = next.by_ref().take(size * each).collect();
             let asked: Vec<DotAdd> = some.iter().map(|(question, _)| question.clone()).collect();
             let again = evidence.run(&asked)?;
             let differing =
-                some.iter().zip(again.iter().copied()).find(|((_, answer), other)| answer != other);
+                some.into_iter().zip(again.iter().copied()).find(|((_, answer), other)| answer != other);
             if let Some(((question, answer), other)) = differing {
                 let (question, answers) = (question.clone(), (*answer, other));
                 // What comes again is no noise.

@@ -181,27 +181,28 @@ pub struct Neighbour<'m, 'v> {
     /// What the other model makes of some dot-adds.
     values: Option<&'v Values>,
     known: Known<'v>,
+    /// Whether values did not fit, of some dot-add.
+    has_gaps: bool,
 }
 
 impl<'m, 'v> Neighbour<'m, 'v> {
     /// The neighbour `other` of a model; `None` if it cannot be executed.
     pub fn new(model: &Model, other: &'m Model) -> Option<Neighbour<'m, 'v>> {
         let (executor, changes) = (Scalar::new(other).ok()?, Changes::between(model, other));
-        Some(Neighbour { executor, changes, values: None, known: Known::default() })
+        Some(Neighbour { executor, changes, values: None, known: Known::default(), has_gaps: false })
     }
 
     /// The same, of a model that makes this of some dot-adds.
     pub fn among(model: &Model, other: &'m Model, values: &'v Values) -> Option<Neighbour<'m, 'v>> {
         let neighbour = Neighbour::new(model, other)?;
-        let none = vec![false; values.different];
-        let known = Known { same: none.clone(), other: none, ..Known::default() };
+        let known = Known { same: vec![false; values.different], ..Known::default() };
         Some(Neighbour { values: Some(values), known, ..neighbour })
     }
 
-    /// A number for all other values that nodes have whose summands are the same, in the dot-adds so far; `None`
-    /// where that cannot be said from the model's values.
+    /// A number for all values of nodes that are others than the model's, in the dot-adds so far; `None` where some of
+    /// them cannot be said.
     pub fn fingerprint(&self) -> Option<u64> {
-        self.changes.as_ref().map(|_| self.known.fingerprint)
+        (self.changes.is_some() && !self.has_gaps).then_some(self.known.fingerprint)
     }
 
     /// Its d, where the model has these values for the inputs, if they fit.
@@ -221,9 +222,16 @@ impl<'m, 'v> Neighbour<'m, 'v> {
     fn execute_with_known(&mut self, inputs: &Inputs, nodes: Option<&Nodes>) -> u64 {
         match (nodes, &self.changes) {
             (Some(nodes), Some(changes)) => {
-                self.executor.execute_from(inputs, nodes, changes, &mut self.known)
+                let d = self.executor.execute_from(inputs, nodes, changes, &mut self.known);
+                d.unwrap_or_else(|| {
+                    self.has_gaps = true;
+                    self.executor.execute(inputs)
+                })
             }
-            _ => self.executor.execute(inputs),
+            _ => {
+                self.has_gaps = true;
+                self.executor.execute(inputs)
+            }
         }
     }
 
@@ -288,8 +296,9 @@ impl<'a, 'm> Held<'a, 'm> {
 
     /// The same, and how many answers it was held against.
     pub fn contradicted_of(&self, other: &Model, limit: usize) -> (usize, usize) {
+        let Some(contradicting) = self.contradicting(other) else { return (limit, 0) };
         let mut count = 0;
-        for index in self.contradicting(other) {
+        for index in contradicting {
             count += 1;
             if count >= limit {
                 return (count, index + 1);
@@ -298,13 +307,13 @@ impl<'a, 'm> Held<'a, 'm> {
         (count, self.answers.len())
     }
 
-    /// The places of the answers that contradict another model; all, if it cannot be executed.
-    pub fn contradicting(&self, other: &Model) -> impl Iterator<Item = usize> {
-        let mut neighbour = Neighbour::among(self.model, other, &self.values);
-        self.answers.iter().enumerate().filter_map(move |(index, answered)| {
-            let d = neighbour.as_mut().map(|neighbour| neighbour.execute_one_of(index, &answered.inputs));
-            d.is_none_or(|d| fit::differ(other, d, answered.answer)).then_some(index)
-        })
+    /// The places of the answers that contradict another model; `None` if it cannot be executed.
+    pub fn contradicting(&self, other: &Model) -> Option<impl Iterator<Item = usize>> {
+        let mut neighbour = Neighbour::among(self.model, other, &self.values)?;
+        Some(self.answers.iter().enumerate().filter_map(move |(index, answered)| {
+            let d = neighbour.execute_one_of(index, &answered.inputs);
+            fit::differ(other, d, answered.answer).then_some(index)
+        }))
     }
 }
 

@@ -8,16 +8,17 @@
 use std::collections::{BTreeMap, HashMap};
 
 use mmaprobe_model::Model;
+use mmaprobe_model::scalar::Scalar;
 use mmaprobe_model::tree::RuleId;
 use mmaprobe_probes::{DotAdd, Probe, Signature};
 use rayon::prelude::*;
 
 use super::directed::{self, Kept, Told, Wide};
 use super::evidence::{Answered, Class, Evidence};
-use super::fit;
 use super::held::Held;
 use super::knobs::{self, Knob, Scope, Turned};
 use super::pool::{self, Pool, Seen};
+use super::{evidence, fit};
 use crate::device::DeviceError;
 
 /// A choice that cannot be told from the model's own.
@@ -36,7 +37,7 @@ pub enum Separation {
     Settled {
         /// The choices.
         inseparable: Vec<Inseparable>,
-        /// Inputs tried on each of them.
+        /// Inputs tried on each of them, at least.
         tried: u64,
     },
     /// An answer contradicts the model.
@@ -64,6 +65,7 @@ pub fn separate(
     candidates.extend(rivals);
     // What never differs, not even inside, is not tried again.
     let mut alike: Vec<Turned> = Vec::new();
+    let mut tried_on_alike = u64::MAX;
     let mut checked = 0;
     for round in 0..=ROUNDS {
         if round == 0 {
@@ -106,7 +108,10 @@ pub fn separate(
                     others.push(candidate);
                 }
                 Told::InsideOnly => others.push(candidate),
-                Told::Never => alike.push(candidate),
+                Told::Never => {
+                    alike.push(candidate);
+                    tried_on_alike = tried_on_alike.min(tried);
+                }
             }
         }
         candidates = others;
@@ -122,6 +127,9 @@ pub fn separate(
         if fit::contradicted(model, evidence.answers[checked..].iter(), 1) > 0 {
             return Ok(Separation::Contradicted);
         }
+    }
+    if !alike.is_empty() {
+        tried = tried.min(tried_on_alike);
     }
     let inseparable = candidates
         .into_iter()
@@ -171,15 +179,28 @@ fn told(signature: &Signature, model: &Model, candidates: &[Turned], pool: &Pool
             directed::search(signature, model, &candidates[index].model, pool.questions, kept, seed)
         };
         let found: Vec<Told> = kinds.par_iter().map(searched).collect();
+        // What tells one of them may not tell all.
+        let differs = |index: usize, question: &DotAdd| {
+            let inputs = evidence::inputs(signature, question);
+            let other = &candidates[index].model;
+            let d = |model| Scalar::new(model).ok().map(|mut executor| executor.execute(&inputs));
+            d(model).zip(d(other)).is_some_and(|(one, another)| fit::differ(other, another, one))
+        };
         for (kind, found) in kinds.into_iter().zip(found) {
-            kind.into_iter().for_each(|index| told[index] = found.clone());
+            for index in kind {
+                let is_told = match &found {
+                    Told::Apart(questions) => questions.iter().any(|question| differs(index, question)),
+                    Told::InsideOnly | Told::Never => true,
+                };
+                told[index] = if is_told { found.clone() } else { searched(&vec![index]) };
+            }
         }
     }
     told
 }
 
 /// Answers that candidates, neighbours of the model, are held against at once.
-const PORTION: usize = 1000;
+pub const PORTION: usize = 1000;
 
 /// The candidates, neighbours of a model, that none of these answers contradicts.
 pub fn standing(mut candidates: Vec<Turned>, model: &Model, answers: &[&Answered]) -> Vec<Turned> {

@@ -8,6 +8,7 @@ use rayon::prelude::*;
 use super::evidence::{Answered, Class, Evidence};
 use super::held::Held;
 use super::knobs::{self, Knob};
+use super::separate::PORTION;
 
 /// One statement and its evidence.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,20 +33,17 @@ pub const COUNTED: usize = 100;
 pub fn about(model: &Model, evidence: &Evidence) -> Vec<Statement> {
     let turned = knobs::turn_all(model, evidence.signature(), Class::Nan, evidence);
     let answers: Vec<&Answered> = evidence.all().collect();
-    let held = Held::new(model, &answers);
     // For each choice, which answers contradict it.
-    let contradictions: Vec<Vec<usize>> = turned
-        .par_iter()
-        .map(|turned| {
-            if turned.model == *model {
-                return Vec::new();
-            }
-            if turned.model.check().is_err() {
-                return Vec::new();
-            }
-            held.contradicting(&turned.model).take(COUNTED).collect()
-        })
-        .collect();
+    let mut contradictions: Vec<Vec<usize>> = vec![Vec::new(); turned.len()];
+    for (portion, some) in answers.chunks(PORTION).enumerate() {
+        let held = Held::new(model, some);
+        let others = turned.par_iter().zip(&mut contradictions);
+        others.filter(|(turned, _)| turned.model != *model).for_each(|(turned, indices)| {
+            let contradicting = held.contradicting(&turned.model).into_iter().flatten();
+            let left = COUNTED - indices.len();
+            indices.extend(contradicting.take(left).map(|index| portion * PORTION + index));
+        });
+    }
     let mut order: Vec<&Knob> = Vec::new();
     for turned in &turned {
         if !order.contains(&&turned.knob) {

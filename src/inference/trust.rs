@@ -48,7 +48,7 @@ pub struct Spent {
 
 /// Problems that are asked, at least.
 const PROBLEMS: usize = 4 * Distribution::ALL.len();
-/// Elements of the largest batch of the check: no less than validation asks for at once.
+/// Elements of the largest batch of the check: a few thousand, as most batches have that are asked later.
 const LARGE: usize = 4200;
 
 /// Checks determinism and uniformity. `None`: nothing was found against the device.
@@ -67,10 +67,10 @@ pub fn check(
             random::dot_add(Distribution::ALL[index % Distribution::ALL.len()], &signature, &mut rng)
         })
         .collect();
-    check_on(device, instruction, &questions)
+    check_on(device, instruction, &questions, LARGE.div_ceil(instruction.m * instruction.n))
 }
 
-/// The same check on chosen questions.
+/// The same check on chosen questions, in batches of up to so many problems, or all that are chosen.
 ///
 /// # Errors
 /// If the device fails.
@@ -78,9 +78,10 @@ pub fn check_on(
     device: &dyn Device,
     instruction: &Instruction,
     questions: &[DotAdd],
+    problems: usize,
 ) -> Result<(Option<Distrust>, Spent), DeviceError> {
     let mut spent = Spent::default();
-    let calls = calls(instruction, questions.len());
+    let calls = calls(questions.len(), problems);
     let mut ask = || -> Result<Vec<Answers>, DeviceError> {
         calls
             .iter()
@@ -117,8 +118,8 @@ pub fn check_on(
 type Answers = Vec<u64>;
 
 /// The problems of each call, as indices of questions: all, all in reverse, many, one alone.
-fn calls(instruction: &Instruction, questions: usize) -> Vec<Vec<usize>> {
-    let count = LARGE.div_ceil(instruction.m * instruction.n).max(questions + 1);
+fn calls(questions: usize, problems: usize) -> Vec<Vec<usize>> {
+    let count = problems.max(questions + 1);
     vec![
         (0..questions).collect(),
         (0..questions).rev().collect(),

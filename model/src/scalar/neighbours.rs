@@ -159,10 +159,8 @@ pub struct Known<'n> {
     pub numbers: &'n [u32],
     /// For each number, whether what has it is known to have the same value.
     pub same: Vec<bool>,
-    /// And whether it is known to have another.
-    pub other: Vec<bool>,
-    /// All other values that nodes have of which the summands are the same, in one number: two models that have the
-    /// same ones have the same fingerprint.
+    /// All values of nodes that are others, in one number: two models that have the same ones for the same dot-adds
+    /// have the same fingerprint.
     pub fingerprint: u64,
 }
 
@@ -186,7 +184,8 @@ impl Scalar<'_> {
     }
 
     /// As [`execute`](Scalar::execute), where `base` are the values that another model has for these inputs,
-    /// and `changes` what is different about this one. What is `known` of the sums is added to.
+    /// and `changes` what is different about this one. What is `known` of the nodes is added to. `None` if a value is
+    /// too wide.
     ///
     /// # Panics
     /// If they are those of other inputs or of a model over another tree, it may panic, or return anything.
@@ -196,11 +195,8 @@ impl Scalar<'_> {
         base: &Nodes,
         changes: &Changes,
         known: &mut Known,
-    ) -> u64 {
-        match self.evaluate_from(inputs, base, changes, known) {
-            Some(d) => d,
-            None => self.execute(inputs),
-        }
+    ) -> Option<u64> {
+        self.evaluate_from(inputs, base, changes, known)
     }
 
     /// The first node whose value differs from that in `base`, as in [`execute_from`](Scalar::execute_from):
@@ -254,9 +250,15 @@ impl Scalar<'_> {
                 }
                 Node::Sum { children, rule } => self.sum(id, children, *rule)?,
             }
-            self.differs[id] = !self.is_same(id, base);
-            if is_own {
-                self.learned(id, number, known);
+            let (now, before) = (&self.cells[id], &base.cells[id]);
+            let is_same = now.is_same(before) && (!now.is_special || self.specials[id] == *base.special(id));
+            self.differs[id] = !is_same;
+            if let Some(number) = number {
+                known.same[number] = is_same;
+            }
+            if !is_same {
+                let print = self.fingerprint(id, (known.dot_add << 16 | id) as u64);
+                known.fingerprint = known.fingerprint.wrapping_add(print);
             }
         }
         let root = model.tree.nodes.len() - 1;
@@ -264,25 +266,6 @@ impl Scalar<'_> {
             return Some(base.d);
         }
         self.packed()
-    }
-
-    /// Whether a node that has been evaluated has the same value as in `base`.
-    fn is_same(&self, node: NodeId, base: &Nodes) -> bool {
-        let (now, before) = (&self.cells[node], &base.cells[node]);
-        now.is_same(before) && (!now.is_special || self.specials[node] == *base.special(node))
-    }
-
-    /// Adds to what is known that a node, all of whose summands have the same values, has another or not.
-    fn learned(&self, node: NodeId, number: Option<usize>, known: &mut Known) {
-        let is_same = !self.differs[node];
-        if let Some(number) = number {
-            known.same[number] = is_same;
-        }
-        if is_same || number.is_some_and(|number| core::mem::replace(&mut known.other[number], true)) {
-            return;
-        }
-        let place = number.map_or((known.dot_add << 16 | node) as u64, |number| number as u64);
-        known.fingerprint = known.fingerprint.wrapping_add(self.fingerprint(node, place));
     }
 
     /// A number for the value of a node at a place.
