@@ -5,20 +5,19 @@
 //! and put to the device, until each candidate is contradicted, or no input that was tried tells it
 //! from the model.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 
 use mmaprobe_model::Model;
-use mmaprobe_model::scalar::Scalar;
 use mmaprobe_model::tree::RuleId;
 use mmaprobe_probes::{DotAdd, Probe, Signature};
 use rayon::prelude::*;
 
 use super::directed::{self, Kept, Told, Wide};
 use super::evidence::{Answered, Class, Evidence};
+use super::fit;
 use super::held::Held;
 use super::knobs::{self, Knob, Scope, Turned};
 use super::pool::{self, Pool, Seen};
-use super::{evidence, fit};
 use crate::device::DeviceError;
 
 /// A choice that cannot be told from the model's own.
@@ -141,8 +140,8 @@ pub fn separate(
 
 /// What tells each candidate from the model.
 ///
-/// Of candidates that differ from it in the same values inside, in all questions of the pool, one is searched for
-/// others.
+/// What is searched for is where both differ inside; candidates that differ nowhere in the whole pool, not even where
+/// rules keep more bits, are not searched.
 fn told(signature: &Signature, model: &Model, candidates: &[Turned], pool: &Pool, seed: u64) -> Vec<Told> {
     let seen: Vec<Seen> =
         candidates.par_iter().map(|candidate| pool.seen(&candidate.model, ASKED_EACH)).collect();
@@ -159,45 +158,28 @@ fn told(signature: &Signature, model: &Model, candidates: &[Turned], pool: &Pool
     for (rules, alike) in others {
         let wide = rules.filter(|_| alike.len() > 1).map(|rules| Wide::new(model, &rules, pool.questions));
         let kept = Kept { values: Some(&pool.values), wide: wide.as_ref() };
-        let print = |&index: &usize| {
-            let wide = wide.as_ref()?.fingerprint(model, &candidates[index].model, pool.questions)?;
-            Some((seen[index].fingerprint?, wide))
-        };
-        let prints: Vec<Option<(u64, u64)>> = alike.par_iter().map(print).collect();
-        let mut kinds: Vec<Vec<usize>> = Vec::new();
-        let mut known: HashMap<(u64, u64), usize> = HashMap::new();
-        for (index, print) in alike.into_iter().zip(prints) {
-            let number = print.map_or(kinds.len(), |print| *known.entry(print).or_insert(kinds.len()));
-            match kinds.get_mut(number) {
-                Some(kind) => kind.push(index),
-                None => kinds.push(vec![index]),
-            }
-        }
-        let searched = |kind: &Vec<usize>| {
-            let index = kind[0];
-            let seed = seed ^ (index as u64) << 32;
-            directed::search(signature, model, &candidates[index].model, pool.questions, kept, seed)
-        };
-        let found: Vec<Told> = kinds.par_iter().map(searched).collect();
-        // What tells one of them may not tell all.
-        let differs = |index: usize, question: &DotAdd| {
-            let inputs = evidence::inputs(signature, question);
+        let searched = |&index: &usize| {
             let other = &candidates[index].model;
-            let d = |model| Scalar::new(model).ok().map(|mut executor| executor.execute(&inputs));
-            d(model).zip(d(other)).is_some_and(|(one, another)| fit::differ(other, another, one))
-        };
-        for (kind, found) in kinds.into_iter().zip(found) {
-            for index in kind {
-                let is_told = match &found {
-                    Told::Apart(questions) => questions.iter().any(|question| differs(index, question)),
-                    Told::InsideOnly | Told::Never => true,
-                };
-                told[index] = if is_told { found.clone() } else { searched(&vec![index]) };
+            let is_same = |wide: &Wide| {
+                seen[index].fingerprint == Some(NOTHING)
+                    && wide.fingerprint(model, other, pool.questions) == Some(NOTHING)
+            };
+            if wide.as_ref().is_some_and(is_same) {
+                return Told::Never;
             }
+            let seed = seed ^ (index as u64) << 32;
+            directed::search(signature, model, other, pool.questions, kept, seed)
+        };
+        let found: Vec<Told> = alike.par_iter().map(searched).collect();
+        for (index, found) in alike.into_iter().zip(found) {
+            told[index] = found;
         }
     }
     told
 }
+
+/// The fingerprint of a model that differs nowhere.
+const NOTHING: u64 = 0;
 
 /// Answers that candidates, neighbours of the model, are held against at once.
 pub const PORTION: usize = 1000;
