@@ -44,7 +44,7 @@ use rand_xoshiro::rand_core::SeedableRng;
 
 use crate::device::simulated::Simulated;
 use crate::device::{Device, DeviceError, Identity, Instruction, Provenance};
-use crate::validation::{self, Mismatch, Nans, Outcome, Plan, ValidationError};
+use crate::validation::{self, Mismatch, Nans, Outcome, Plan, SparseMismatch, ValidationError};
 use evidence::Evidence;
 use fit::Fitted;
 use looking::Starts;
@@ -383,23 +383,57 @@ fn validate(
     let Some(Mismatch { question, answers, shrunk, shrunk_answers, reproduced_alone, .. }) =
         outcome.mismatch.clone()
     else {
-        let alone = alone(evidence, &simulated, &plan)?;
-        return Ok(alone.unwrap_or(Verdict::Holds(Some((plan, outcome)))));
+        if let Some(verdict) = alone(evidence, &simulated, &plan)? {
+            return Ok(verdict);
+        }
+        let dot_adds = (options.validate / FEW_SUMMANDS).min(MOST_SPARSE);
+        let (seed, nans) = (plan.seed.wrapping_mul(SPARSE), plan.nans);
+        let modelled = &simulated.instructions()[0];
+        let sparse =
+            validation::sparse_mismatch(device, instruction, &simulated, modelled, nans, dot_adds, seed)?;
+        return match sparse {
+            None => Ok(Verdict::Holds(Some((plan, outcome)))),
+            Some(SparseMismatch { question, answers })
+                if validation::differ(&instruction.d, plan.nans, answers) =>
+            {
+                let (device, model) = answers;
+                let counterexample = Counterexample { question, device, model };
+                Ok(Verdict::Contradicted { counterexample, validation: (plan, outcome) })
+            }
+            Some(SparseMismatch { question, answers }) => noise(evidence, question, answers, seed),
+        };
     };
     if !reproduced_alone {
-        // Alone, the device answers as the model does: its first answer depended on something else.
-        let questions = [vec![question.clone()], like(&question, instruction, seed)].concat();
-        let problems = validation::sets_per_block(instruction) as usize;
-        let (distrust, spent) = trust::check_on(device, instruction, &questions, problems)?;
-        evidence.rounds += spent.rounds;
-        evidence.dot_adds += spent.dot_adds;
-        let between = "an element among others and alone";
-        let unknown = Distrust::NotDeterministic { question, answers, between };
-        return Ok(Verdict::Noise(distrust.unwrap_or(unknown)));
+        return noise(evidence, question, answers, seed);
     }
     let counterexample =
         Counterexample { question: shrunk, device: shrunk_answers.0, model: shrunk_answers.1 };
     Ok(Verdict::Contradicted { counterexample, validation: (plan, outcome) })
+}
+
+/// Of what is validated, the part that has few summands, one of so many, and the most.
+const FEW_SUMMANDS: u64 = 4;
+const MOST_SPARSE: u64 = 20_000;
+
+/// Sets the seeds of questions with few summands apart from others.
+const SPARSE: u64 = 0xd1b5_4a32_d192_ed03;
+
+/// Names a device that alone answers a question as the model does: its first answer depended on something else.
+fn noise(
+    evidence: &mut Evidence,
+    question: DotAdd,
+    answers: (u64, u64),
+    seed: u64,
+) -> Result<Verdict, DeviceError> {
+    let (device, instruction) = (evidence.device(), evidence.instruction());
+    let questions = [vec![question.clone()], like(&question, instruction, seed)].concat();
+    let problems = validation::sets_per_block(instruction) as usize;
+    let (distrust, spent) = trust::check_on(device, instruction, &questions, problems)?;
+    evidence.rounds += spent.rounds;
+    evidence.dot_adds += spent.dot_adds;
+    let between = "an element among others and alone";
+    let unknown = Distrust::NotDeterministic { question, answers, between };
+    Ok(Verdict::Noise(distrust.unwrap_or(unknown)))
 }
 
 /// Compares the device with a model of its instruction.

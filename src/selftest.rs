@@ -14,22 +14,18 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use mmaprobe_machines::{Unit, defect, features, generate, words};
-use rand_core::SeedableRng;
-use rand_xoshiro::Xoshiro256PlusPlus;
 
 use crate::batch::ask;
 use crate::bits::{Shown, ShownDotAdd};
 use crate::characterize::{Named, characterize};
 use crate::device::machine::MachineDevice;
-use crate::device::simulated::Simulated;
-use crate::device::{Device, DeviceError, sheet};
+use crate::device::{Device, sheet};
 use crate::inference::{Options, Progress, Silent};
+use crate::probes::DotAdd;
 use crate::probes::random::Distribution;
-use crate::probes::{DotAdd, sparse};
 use crate::sheet::schema::{self, Counterexample, NanPayloads};
 use crate::sheet::{Entry, Sheet, Status, yaml};
-use crate::shrink::shrink;
-use crate::validation::{self, Nans};
+use crate::validation::{self, Nans, SparseMismatch};
 
 /// What to try.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -318,9 +314,6 @@ pub(crate) fn question_of(found: &Counterexample) -> Result<DotAdd, String> {
     Ok(DotAdd { a: all(a)?, b: all(b)?, c: bits_of(c)?, sa: all(sa)?, sb: all(sb)? })
 }
 
-/// Dot-adds of sparse inputs in one batch.
-const BATCH: usize = 1000;
-
 /// A fresh input on which the sheet and the machine differ, in words: three quarters of the inputs from
 /// every distribution, one quarter with few summands.
 fn mismatch(
@@ -340,43 +333,16 @@ fn mismatch(
     if let Some(mismatch) = outcome.mismatch {
         return Ok(Some(mismatch.describe(&instruction.signature(), ("machine", "sheet"))));
     }
-    sparse_mismatch(device, &found, nans, dot_adds / 4, seed).map_err(|error| error.to_string())
-}
-
-fn sparse_mismatch(
-    device: &MachineDevice,
-    found: &Simulated,
-    nans: Nans,
-    dot_adds: u64,
-    seed: u64,
-) -> Result<Option<String>, DeviceError> {
-    let (instruction, claimed) = (&device.instructions()[0], &found.instructions()[0]);
-    let signature = instruction.signature();
-    let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
-    let both = |questions: &[DotAdd]| {
-        let answers = ask(device, instruction, questions)?.into_iter().zip(ask(found, claimed, questions)?);
-        Ok::<_, DeviceError>(answers.collect::<Vec<(u64, u64)>>())
-    };
-    let differ = |answers| validation::differ(&signature.d, nans, answers);
-    let mut left = dot_adds as usize;
-    while left > 0 {
-        let count = left.min(BATCH);
-        left -= count;
-        let questions: Vec<DotAdd> = (0..count).map(|_| sparse::dot_add(&signature, &mut rng)).collect();
-        let Some(at) = both(&questions)?.into_iter().position(differ) else { continue };
-        let shrunk = shrink(&questions[at], &signature, &mut |questions| {
-            Ok::<_, DeviceError>(both(questions)?.into_iter().map(differ).collect())
-        })?;
-        let (machine, sheet) = both(std::slice::from_ref(&shrunk))?[0];
-        let shown = |bits| Shown { format: &signature.d, bits };
-        return Ok(Some(format!(
-            "few summands:\n{}  machine answers {}\n  sheet answers   {}\n",
-            ShownDotAdd { signature: &signature, dot_add: &shrunk },
-            shown(machine),
-            shown(sheet)
-        )));
-    }
-    Ok(None)
+    let sparse = validation::sparse_mismatch(device, instruction, &found, claimed, nans, dot_adds / 4, seed);
+    Ok(sparse.map_err(|error| error.to_string())?.map(
+        |SparseMismatch { question, answers: (machine, sheet) }| {
+            let signature = instruction.signature();
+            let shown = |bits| Shown { format: &signature.d, bits };
+            let question = ShownDotAdd { signature: &signature, dot_add: &question };
+            let (machine, sheet) = (shown(machine), shown(sheet));
+            format!("few summands:\n{question}  machine answers {machine}\n  sheet answers   {sheet}\n")
+        },
+    ))
 }
 
 #[cfg(test)]
@@ -416,13 +382,9 @@ mod tests {
             machine.product =
                 mmaprobe_machines::machine::Product::FlushedBelow { exponent: -20, signed: true };
         });
-        let found = sparse_mismatch(
-            &flushes,
-            &sheet::simulate(&sheet, "sheet".to_string()).expect("the sheet can be executed"),
-            Nans::Bits,
-            4000,
-            3,
-        );
+        let claimed = sheet::simulate(&sheet, "sheet".to_string()).expect("the sheet can be executed");
+        let (i1, i2) = (&flushes.instructions()[0], &claimed.instructions()[0]);
+        let found = validation::sparse_mismatch(&flushes, i1, &claimed, i2, Nans::Bits, 4000, 3);
         assert!(found.expect("machines do not fail").is_some());
     }
 
