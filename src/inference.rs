@@ -386,7 +386,7 @@ fn validate(
         if let Some(verdict) = alone(evidence, &simulated, &plan)? {
             return Ok(verdict);
         }
-        let dot_adds = (options.validate / FEW_SUMMANDS).min(MOST_SPARSE);
+        let dot_adds = options.validate.min(MOST_SPARSE);
         let (seed, nans) = (plan.seed.wrapping_mul(SPARSE), plan.nans);
         let modelled = &simulated.instructions()[0];
         let sparse =
@@ -411,8 +411,7 @@ fn validate(
     Ok(Verdict::Contradicted { counterexample, validation: (plan, outcome) })
 }
 
-/// Of what is validated, the part that has few summands, one of so many, and the most.
-const FEW_SUMMANDS: u64 = 4;
+/// Questions with few summands that a model is validated on, at most.
 const MOST_SPARSE: u64 = 20_000;
 
 /// Sets the seeds of questions with few summands apart from others.
