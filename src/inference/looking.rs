@@ -3,7 +3,7 @@
 use std::ops::ControlFlow;
 
 use mmaprobe_model::Model;
-use mmaprobe_model::tree::Node;
+use mmaprobe_model::tree::Tree;
 use rayon::prelude::*;
 
 use super::asking::Outline;
@@ -309,12 +309,9 @@ pub fn longer(starts: &Starts, mut looked: Vec<Looked>) -> Vec<Looked> {
     let evidence = starts.evidence;
     let shown = starts.structures().take(1).chain(starts.closer().take(1)).map(|(_, start)| start);
     let best = looked.iter().map(|looked| looked.start.clone());
-    let mut trees: Vec<Vec<Node>> = Vec::new();
     let mut chosen: Vec<Model> = Vec::new();
     for start in shown.chain(best) {
-        let tree = structure::without_rules(&start);
-        if chosen.len() < EARLY && !trees.contains(&tree) {
-            trees.push(tree);
+        if chosen.len() < EARLY && !chosen.iter().any(|known| known.tree.adds_the_same(&start.tree)) {
             chosen.push(start);
         }
     }
@@ -401,17 +398,16 @@ pub fn closely(starts: &Starts, mut looked: Vec<Looked>, progress: &dyn Progress
     progress.step("search for rules, sum by sum", None);
     // Not where that was done already, with the same answers.
     let summed = looked.iter().filter(|looked| looked.summed == Some(evidence.answers.len()));
-    let mut trees: Vec<Vec<Node>> = summed.map(|looked| structure::without_rules(&looked.start)).collect();
+    let mut trees: Vec<Tree> = summed.map(|looked| looked.start.tree.clone()).collect();
     let most = trees.len() + CLOSELY;
     let mut found: Vec<Fitted> = Vec::new();
     // What masks show, and what a closer look does, come before what happens to fit best with few rules.
     let shown = starts.structures().take(1).chain(starts.closer().take(2)).map(|(_, start)| start);
     for start in shown.chain(looked.iter().map(|looked| looked.start.clone())) {
-        let tree = structure::without_rules(&start);
-        if trees.len() == most || trees.contains(&tree) {
+        if trees.len() == most || trees.iter().any(|tree| tree.adds_the_same(&start.tree)) {
             continue;
         }
-        trees.push(tree);
+        trees.push(start.tree.clone());
         let Looked { fitted, .. } = Looked::sum_by_sum(evidence, start);
         if fitted.contradicted == 0 {
             return fitted;

@@ -278,17 +278,6 @@ pub fn with_rules_of(structure: Model, other: &Model) -> Model {
     Model { tree: Tree { nodes: structure.tree.nodes, rules }, ..other.clone() }
 }
 
-/// A model's nodes alone: which rules its sums follow is left out.
-pub fn without_rules(model: &Model) -> Vec<Node> {
-    let mut nodes = model.tree.nodes.clone();
-    for node in &mut nodes {
-        if let Node::Sum { rule, .. } = node {
-            *rule = 0;
-        }
-    }
-    nodes
-}
-
 struct Builder<'s> {
     nodes: Vec<Node>,
     structure: Structure,

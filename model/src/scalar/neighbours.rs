@@ -196,33 +196,6 @@ impl Scalar<'_> {
         changes: &Changes,
         known: &mut Known,
     ) -> Option<u64> {
-        self.evaluate_from(inputs, base, changes, known)
-    }
-
-    /// The first node whose value differs from that in `base`, as in [`execute_from`](Scalar::execute_from):
-    /// its value there, and here. `None` if a value is too wide to say.
-    ///
-    /// # Panics
-    /// As [`execute_from`](Scalar::execute_from).
-    pub fn first_difference(
-        &mut self,
-        inputs: &Inputs,
-        base: &Nodes,
-        changes: &Changes,
-        known: &mut Known,
-    ) -> Option<Option<[Value; 2]>> {
-        self.evaluate_from(inputs, base, changes, known)?;
-        let node = changes.nodes.iter().copied().find(|&node| self.differs[node]);
-        Some(node.map(|node| [base.value(node), self.value(node)]))
-    }
-
-    fn evaluate_from(
-        &mut self,
-        inputs: &Inputs,
-        base: &Nodes,
-        changes: &Changes,
-        known: &mut Known,
-    ) -> Option<u64> {
         let model = self.model;
         let elements = &inputs.elements;
         let is_numbered = changes.kinds.is_some() && !known.numbers.is_empty();
@@ -266,6 +239,23 @@ impl Scalar<'_> {
             return Some(base.d);
         }
         self.packed()
+    }
+
+    /// The first node whose value differs from that in `base`, as in [`execute_from`](Scalar::execute_from):
+    /// its value there, and here. `None` if a value is too wide to say.
+    ///
+    /// # Panics
+    /// As [`execute_from`](Scalar::execute_from).
+    pub fn first_difference(
+        &mut self,
+        inputs: &Inputs,
+        base: &Nodes,
+        changes: &Changes,
+        known: &mut Known,
+    ) -> Option<Option<[Value; 2]>> {
+        self.execute_from(inputs, base, changes, known)?;
+        let node = changes.nodes.iter().copied().find(|&node| self.differs[node]);
+        Some(node.map(|node| [base.value(node), self.value(node)]))
     }
 
     /// A number for the value of a node at a place.
