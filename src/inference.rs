@@ -188,7 +188,7 @@ pub fn characterize_with(
     finding.order_answers = outline.order_answers;
     let mut validated_seed = options.seed;
     let mut fitted: Option<Fitted> = None;
-    let (mut attempt, mut moves) = (0, 0);
+    let (mut attempt, mut moves, mut refuted) = (0, 0, 0);
     while attempt < ATTEMPTS {
         attempt += 1;
         let seed = options.seed.wrapping_add(attempt);
@@ -241,7 +241,9 @@ pub fn characterize_with(
                 finding.tried = tried;
             }
         }
-        let verdict = validate(evidence, &found.model, options, validated_seed, progress)?;
+        // What replaces a refuted model is probably wrong more rarely, and still wrong.
+        let number = Number::of(options).doubled(refuted);
+        let verdict = validate(evidence, &found.model, number, validated_seed, progress)?;
         match verdict {
             Verdict::Holds(validation) => {
                 finding.statements = statements::about(&found.model, evidence);
@@ -261,6 +263,7 @@ pub fn characterize_with(
             }
             Verdict::Contradicted { counterexample, .. } => {
                 asking::around(evidence, &counterexample.question)?;
+                refuted += 1;
                 validated_seed = validated_seed.wrapping_add(1);
                 fitted = Some(found);
             }
@@ -304,7 +307,8 @@ pub fn mode_without_effect(
     if base.all().zip(&answers).any(|(answered, &answer)| answered.answer != answer) {
         return Ok(None);
     }
-    let Verdict::Holds(validation) = validate(evidence, model, options, options.seed, progress)? else {
+    let number = Number::of(options);
+    let Verdict::Holds(validation) = validate(evidence, model, number, options.seed, progress)? else {
         return Ok(None);
     };
     let finding = Finding { validation, ..Finding::of(Conclusion::ModeWithoutEffect) };
@@ -347,23 +351,52 @@ enum Verdict {
     Noise(Distrust),
 }
 
+/// How many inputs a model is validated on.
+#[derive(Clone, Copy, Debug)]
+struct Number {
+    /// From every distribution; 0 for no validation.
+    dot_adds: u64,
+    /// With few summands. They cost little, and a rule that is wrong where few summands meet may show in one of ten
+    /// thousands.
+    sparse: u64,
+}
+
+/// Inputs with few summands, at first: so many times the others, and at most.
+const MORE_SPARSE: u64 = 10;
+const MOST_SPARSE: u64 = 100_000;
+/// Times that the numbers are doubled, at most.
+const MOST_DOUBLED: u32 = 3;
+
+impl Number {
+    fn of(options: &Options) -> Number {
+        let sparse = options.validate.saturating_mul(MORE_SPARSE).min(MOST_SPARSE);
+        Number { dot_adds: options.validate, sparse }
+    }
+
+    /// After validation has refuted so many models: what replaces them is wrong more rarely, and may still be.
+    fn doubled(self, refuted: u32) -> Number {
+        let times = 1 << refuted.min(MOST_DOUBLED);
+        Number { dot_adds: self.dot_adds.saturating_mul(times), sparse: self.sparse * times }
+    }
+}
+
 /// Compares the model with the device on fresh random inputs.
 fn validate(
     evidence: &mut Evidence,
     model: &Model,
-    options: &Options,
+    number: Number,
     seed: u64,
     progress: &dyn Progress,
 ) -> Result<Verdict, DeviceError> {
     let (device, instruction) = (evidence.device(), evidence.instruction());
-    if options.validate == 0 {
+    if number.dot_adds == 0 {
         return Ok(Verdict::Holds(None));
     }
     let elements = (instruction.m * instruction.n) as u64;
     let nans =
         if model.nan == NanRule::Unknown && instruction.d.has_nan() { Nans::AsOne } else { Nans::Bits };
     let plan = Plan {
-        sets: options.validate.div_ceil(elements),
+        sets: number.dot_adds.div_ceil(elements),
         seed,
         distributions: Distribution::ALL.to_vec(),
         nans,
@@ -386,11 +419,17 @@ fn validate(
         if let Some(verdict) = alone(evidence, &simulated, &plan)? {
             return Ok(verdict);
         }
-        let dot_adds = options.validate.min(MOST_SPARSE);
         let (seed, nans) = (plan.seed.wrapping_mul(SPARSE), plan.nans);
         let modelled = &simulated.instructions()[0];
-        let sparse =
-            validation::sparse_mismatch(device, instruction, &simulated, modelled, nans, dot_adds, seed)?;
+        let sparse = validation::sparse_mismatch(
+            device,
+            instruction,
+            &simulated,
+            modelled,
+            nans,
+            number.sparse,
+            seed,
+        )?;
         return match sparse {
             None => Ok(Verdict::Holds(Some((plan, outcome)))),
             Some(SparseMismatch { question, answers })
@@ -410,9 +449,6 @@ fn validate(
         Counterexample { question: shrunk, device: shrunk_answers.0, model: shrunk_answers.1 };
     Ok(Verdict::Contradicted { counterexample, validation: (plan, outcome) })
 }
-
-/// Questions with few summands that a model is validated on, at most.
-const MOST_SPARSE: u64 = 20_000;
 
 /// Sets the seeds of questions with few summands apart from others.
 const SPARSE: u64 = 0xd1b5_4a32_d192_ed03;

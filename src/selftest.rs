@@ -314,8 +314,11 @@ pub(crate) fn question_of(found: &Counterexample) -> Result<DotAdd, String> {
     Ok(DotAdd { a: all(a)?, b: all(b)?, c: bits_of(c)?, sa: all(sa)?, sb: all(sb)? })
 }
 
-/// A fresh input on which the sheet and the machine differ, in words: three quarters of the inputs from
-/// every distribution, one quarter with few summands.
+/// Questions with few summands that a sheet is held against, for each of the others.
+const SPARSE: u64 = 2;
+
+/// A fresh input on which the sheet and the machine differ, in words: so many from every distribution, and
+/// [`SPARSE`] times as many with few summands.
 fn mismatch(
     device: &MachineDevice,
     sheet: &Sheet,
@@ -326,14 +329,15 @@ fn mismatch(
     let found = sheet::simulate(sheet, "the sheet".to_string()).map_err(|error| error.to_string())?;
     let claimed = &found.instructions()[0];
     let nans = if found.means_nan_bits(claimed) { Nans::Bits } else { Nans::AsOne };
-    let sets = (dot_adds * 3 / 4).div_ceil((instruction.m * instruction.n) as u64);
+    let sets = dot_adds.div_ceil((instruction.m * instruction.n) as u64);
     let plan = validation::Plan { sets, seed, distributions: Distribution::ALL.to_vec(), nans };
     let outcome = validation::validate(device, instruction, &found, claimed, &plan, &|_| {})
         .map_err(|error| error.to_string())?;
     if let Some(mismatch) = outcome.mismatch {
         return Ok(Some(mismatch.describe(&instruction.signature(), ("machine", "sheet"))));
     }
-    let sparse = validation::sparse_mismatch(device, instruction, &found, claimed, nans, dot_adds / 4, seed);
+    let few = dot_adds.saturating_mul(SPARSE);
+    let sparse = validation::sparse_mismatch(device, instruction, &found, claimed, nans, few, seed);
     Ok(sparse.map_err(|error| error.to_string())?.map(
         |SparseMismatch { question, answers: (machine, sheet) }| {
             let signature = instruction.signature();

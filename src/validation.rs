@@ -15,7 +15,7 @@ use crate::bits;
 use crate::device::{Batch, Device, DeviceError, Instruction, element, run_checked};
 use crate::model::{Decoded, Format};
 use crate::probes::random::{Distribution, Generator, Matrices};
-use crate::probes::{DotAdd, Signature, sparse};
+use crate::probes::{DotAdd, Signature, sparse, vary};
 use crate::shrink::shrink;
 
 /// What to compare.
@@ -343,6 +343,8 @@ pub struct SparseMismatch {
 
 /// Dot-adds with few summands in one batch.
 const SPARSE: u64 = 1000;
+/// One of so many has what is large in it cancelled: what a narrow d hides of a wide sum is then left over.
+const MIRRORED: u64 = 4;
 
 /// Compares two devices on random dot-adds with few summands, so many of them: what sums that meet nothing else
 /// keep shows there, and is drowned among many.
@@ -369,7 +371,13 @@ pub fn sparse_mismatch(
     while left > 0 {
         let count = left.min(SPARSE);
         left -= count;
-        let questions: Vec<DotAdd> = (0..count).map(|_| sparse::dot_add(&signature, &mut rng)).collect();
+        let questions: Vec<DotAdd> = (0..count)
+            .map(|index| {
+                let question = sparse::dot_add(&signature, &mut rng);
+                let is_mirrored = index % MIRRORED == 0;
+                if is_mirrored { vary::mirrored(&signature, &question, &mut rng) } else { question }
+            })
+            .collect();
         let Some(at) = both(&questions)?.into_iter().position(is_other) else { continue };
         let shrunk = shrink(&questions[at], &signature, &mut |questions| {
             Ok::<_, DeviceError>(both(questions)?.into_iter().map(is_other).collect())

@@ -77,8 +77,10 @@ fn at(signature: &Signature, top: i32, rng: &mut (impl Rng + ?Sized)) -> DotAdd 
         // A zero factor beside one of any size: does the product have an exponent?
         let zeros = place::zeros(signature);
         let any = |format: &Format, rng: &mut _| {
-            let span = format.max_exponent() - format.min_exponent() + 1;
-            let exponent = format.min_exponent() + below(span as u64, rng) as i32;
+            let span = (format.max_exponent() - format.min_exponent() + 1) as u64;
+            // Such an exponent shows in what it shifts out of others: often only if it is near the largest.
+            let distance = if below(2, rng) == 0 { below(4, rng) % span } else { below(span, rng) };
+            let exponent = format.max_exponent() - distance as i32;
             number(format, exponent, rng)
         };
         match below(8, rng) {
