@@ -145,7 +145,7 @@ impl Progress for Silent {
 }
 
 /// Counterexamples that may widen the evidence before the search gives up.
-const ATTEMPTS: u64 = 8;
+const ATTEMPTS: u64 = 16;
 
 /// Times that answers kept aside may contradict a model that explains the others.
 const MOVES: u64 = 16;
@@ -228,6 +228,10 @@ pub fn characterize_with(
         found.model = found.model.canonical();
         progress.step("separating candidates", None);
         let seed = options.seed.wrapping_add(1000 * attempt);
+        if attempt > 1 && separate::is_contradicted_soon(evidence, &found.model, seed)? {
+            fitted = Some(found);
+            continue;
+        }
         let mut rivals = looking::rivals(&Starts { evidence, outline: &outline }, &found.model);
         rivals.extend(left.into_iter().map(looking::with_own_rules));
         rivals.extend(regroup::regrouped(&found.model));

@@ -127,6 +127,17 @@ pub fn improve_on(
     improve_with(evidence, start, answers, class, Turn::of(class), budget)
 }
 
+/// The same, by turning one knob at a time.
+pub fn improve_once(
+    evidence: &Evidence,
+    start: Fitted,
+    answers: &[&Answered],
+    class: Class,
+    budget: &Budget,
+) -> Fitted {
+    improve_with(evidence, start, answers, class, &[Turn::Once], budget)
+}
+
 fn improve_with(
     evidence: &Evidence,
     start: Fitted,

@@ -53,7 +53,9 @@ pub fn improve(
     let mut others: Vec<Fitted> = Vec::new();
     for _ in 0..TIMES {
         let before = best.contradicted;
-        for combinations in [Combinations::rounded, Combinations::positions, Combinations::far] {
+        let kinds =
+            [Combinations::formats, Combinations::rounded, Combinations::positions, Combinations::far];
+        for combinations in kinds {
             for variant in 0..VARIANTS {
                 if best.contradicted < WORTH || budget.is_spent() {
                     break;
@@ -97,45 +99,31 @@ enum Other {
 }
 
 impl Combinations {
-    /// Every width and rounding of an aligned sum, and an exact one, with every rounding of the result; in some
-    /// variants with the other kind of exponents, or with a sticky bit where there was none, or without one.
+    /// Every way to align summands, and none, with every rounding of the result to all bits of any format, and with a
+    /// result that is not normalised.
+    fn formats(signature: &Signature, model: &Model, rule: RuleId, variant: usize) -> Option<Combinations> {
+        let own = &model.tree.rules[rule];
+        let formats = match is_root(model, rule) {
+            true => vec![signature.d],
+            false => knobs::intermediate(signature),
+        };
+        let all_bits = formats.into_iter().flat_map(|format| to_bits(own, format, format.fraction_bits));
+        Some(Combinations {
+            added: aligned(own, variant),
+            others: all_bits.chain(open(model, rule)).collect(),
+        })
+    }
+
+    /// The same, with every rounding of the result to any number of bits of its format.
     fn rounded(signature: &Signature, model: &Model, rule: RuleId, variant: usize) -> Option<Combinations> {
         let own = &model.tree.rules[rule];
-        let mut fused = knobs::aligned(&own.added);
-        fused.sticky ^= variant / 2 == 1;
-        if variant % 2 == 1 {
-            fused.exponents = match fused.exponents {
-                Exponents::Raw => Exponents::Normalised,
-                Exponents::Normalised => Exponents::Raw,
-            };
-        }
-        let aligned =
-            alignments().map(|alignment| Added::Fused(Fused { alignment: vec![alignment], ..fused.clone() }));
-        let added = std::iter::once(Added::Exact).chain(aligned).collect();
-        let is_root = Scope::One { rule, and_from: RuleId::MAX }.has_root(model);
-        let base = match &own.normalised {
-            Normalised::To(round) => *round,
-            Normalised::No { .. } => RoundTo::nearest_even(signature.d),
+        let format = match &own.normalised {
+            Normalised::To(round) => round.format,
+            Normalised::No { .. } => signature.d,
         };
-        let mut others = Vec::new();
-        let mut push = |format: Format, bits: std::ops::RangeInclusive<u32>| {
-            for fraction_bits in bits {
-                for rounding in Rounding::EVERY {
-                    let round = RoundTo { format, fraction_bits, rounding, ..base };
-                    others.push(Other::Normalised(Normalised::To(round)));
-                }
-            }
-        };
-        push(base.format, 0..=base.format.fraction_bits);
-        if !is_root {
-            for format in knobs::intermediate(signature) {
-                if format != base.format {
-                    push(format, format.fraction_bits..=format.fraction_bits);
-                }
-            }
-            others.push(Other::Normalised(Normalised::No { exponent: None }));
-        }
-        Some(Combinations { added, others })
+        let fewer_bits = (0..=format.fraction_bits).flat_map(|bits| to_bits(own, format, bits));
+        let others = fewer_bits.chain(open(model, rule)).collect();
+        Some(Combinations { added: aligned(own, variant), others })
     }
 
     /// Every way to align the first summand, with every way to align the others; in the second variant with a
@@ -239,6 +227,41 @@ impl Combinations {
             .map(|(contradicted, _, index)| Fitted { model: with(index), contradicted })
             .collect()
     }
+}
+
+/// Whether a rule is that of the last sum.
+fn is_root(model: &Model, rule: RuleId) -> bool {
+    Scope::One { rule, and_from: RuleId::MAX }.has_root(model)
+}
+
+/// Every rounding of a result to so many bits of a format; in everything else as it was.
+fn to_bits(own: &Rule, format: Format, fraction_bits: u32) -> impl Iterator<Item = Other> {
+    let base = match &own.normalised {
+        Normalised::To(round) => *round,
+        Normalised::No { .. } => RoundTo::nearest_even(format),
+    };
+    let round = move |rounding| RoundTo { format, fraction_bits, rounding, ..base };
+    Rounding::EVERY.into_iter().map(move |rounding| Other::Normalised(Normalised::To(round(rounding))))
+}
+
+/// A result that is not normalised, where there may be one.
+fn open(model: &Model, rule: RuleId) -> Option<Other> {
+    (!is_root(model, rule)).then_some(Other::Normalised(Normalised::No { exponent: None }))
+}
+
+/// Every width and rounding of an aligned sum, and an exact one; in some variants with the other kind of exponents,
+/// or with a sticky bit where there was none, or without one.
+fn aligned(own: &Rule, variant: usize) -> Vec<Added> {
+    let mut fused = knobs::aligned(&own.added);
+    fused.sticky ^= variant / 2 == 1;
+    if variant % 2 == 1 {
+        fused.exponents = match fused.exponents {
+            Exponents::Raw => Exponents::Normalised,
+            Exponents::Normalised => Exponents::Raw,
+        };
+    }
+    let with = |alignment| Added::Fused(Fused { alignment: vec![alignment], ..fused.clone() });
+    std::iter::once(Added::Exact).chain(alignments().map(with)).collect()
 }
 
 /// Every way to align summands, but for those far below.

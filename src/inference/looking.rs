@@ -137,6 +137,10 @@ pub fn known(evidence: &Evidence, known: Fitted) -> Fitted {
     if improved.contradicted == 0 {
         return improved;
     }
+    let improved = with_own_rules_improved(evidence, improved);
+    if improved.contradicted == 0 {
+        return improved;
+    }
     let improved = regrouped(evidence, improved);
     if improved.contradicted == 0 {
         return improved;
@@ -144,6 +148,17 @@ pub fn known(evidence: &Evidence, known: Fitted) -> Fitted {
     // What is known of each sum is mostly right.
     let again = nodewise::fit(evidence, &improved.model);
     better_of(evidence, improved, again)
+}
+
+/// The same, or the better model that comes of a rule for each sum: what only few answers kept apart may have got one.
+fn with_own_rules_improved(evidence: &Evidence, fitted: Fitted) -> Fitted {
+    let (model, rules) = nodewise::individual(&fitted.model);
+    if rules.len() == fitted.model.tree.rules.len() {
+        return fitted;
+    }
+    let own = Fitted { model, contradicted: fitted.contradicted };
+    let own = fit::improve(evidence, own, Stage::LAST, &Budget::of(LONG));
+    better_of(evidence, fitted, fit::settle_nans(evidence, own))
 }
 
 /// A quick look at every structure: those that the fewest answers contradict first, at least one.
@@ -176,7 +191,7 @@ const CHANGES: usize = 3;
 const TRIED_ON: [usize; 2] = [100, 300];
 /// Trees whose rules are improved, and answers that models may be held against for each.
 const CHANGED: usize = 4;
-const EACH_CHANGED: u64 = 1_000_000;
+const EACH_CHANGED: u64 = 2_000_000;
 
 /// A look at trees that differ in one place from that of a model which explains most.
 pub fn regrouped(evidence: &Evidence, mut best: Fitted) -> Fitted {
@@ -202,8 +217,7 @@ pub fn regrouped(evidence: &Evidence, mut best: Fitted) -> Fitted {
         tried.truncate(CHANGED);
         let mut found: Option<Fitted> = None;
         for start in tried {
-            let improved = fit::improve(evidence, start, Stage::LAST, &Budget::of(EACH_CHANGED));
-            let improved = fit::settle_nans(evidence, improved);
+            let improved = improved_at_last(evidence, start, EACH_CHANGED);
             let least = found.as_ref().map_or(best.contradicted, |found| found.contradicted);
             found = Some(improved).filter(|improved| improved.contradicted < least).or(found);
             if found.as_ref().is_some_and(|found| found.contradicted == 0) {
@@ -254,7 +268,7 @@ pub fn with_own_rules(model: Model) -> Turned {
 /// Trees, the best of all looks, whose rules are found sum by sum.
 const CLOSELY: usize = 5;
 /// Answers that models may be held against before rules are found sum by sum.
-const TWO: u64 = nodewise::BUDGET;
+const TWO: u64 = 30_000_000;
 /// Models that the wide search starts from.
 const SEARCHED: usize = 8;
 
@@ -289,18 +303,24 @@ pub fn alike(evidence: &Evidence, mut looked: Vec<Looked>) -> Vec<Looked> {
     let fitted: Vec<Model> = trees.into_iter().map(|looked| looked.fitted.model.clone()).collect();
     for model in fitted {
         for start in alike::models(evidence, &model) {
-            let (start, budget) = (fit::scored(evidence, start), Budget::of(EACH_ALIKE));
-            let plain = Stage { class: Class::Plain, ..Stage::LAST };
-            let found = [plain, Stage::LAST]
-                .iter()
-                .fold(start, |found, &stage| fit::improve(evidence, found, stage, &budget));
-            looked.push(Looked::as_it_is(fit::settle_nans(evidence, found)));
+            let found = improved_at_last(evidence, fit::scored(evidence, start), EACH_ALIKE);
+            looked.push(Looked::as_it_is(found));
             if looked.last().is_some_and(Looked::is_explained) {
                 return recounted(evidence, looked);
             }
         }
     }
     recounted(evidence, looked)
+}
+
+/// A model improved on all plain answers, which show most about how summands are aligned, and then on all, within a
+/// budget.
+fn improved_at_last(evidence: &Evidence, start: Fitted, budget: u64) -> Fitted {
+    let budget = Budget::of(budget);
+    let plain = Stage { class: Class::Plain, ..Stage::LAST };
+    let stages = [plain, Stage::LAST].into_iter();
+    let found = stages.fold(start, |found, stage| fit::improve(evidence, found, stage, &budget));
+    fit::settle_nans(evidence, found)
 }
 
 /// Rules found sum by sum in the trees that masks show, that a closer look does, and in which a quick look explained

@@ -53,11 +53,19 @@ pub fn sums(model: &Model) -> Vec<Sum> {
     sums
 }
 
-/// Answers that models may be held against for one tree, all together; and half as many again with shared rules.
-pub const BUDGET: u64 = 30_000_000;
+/// Answers that models may be held against with rules that sums share; and half as many again.
+const SHARED: u64 = 30_000_000;
+/// Answers that models may be held against for one sum and one class of answers.
+const EACH: u64 = 20_000_000;
+/// Models that explain about as much as the best are taken along to the next sum: one of so many answers more may
+/// contradict them.
+const ABOUT: usize = 8;
+/// When these are spent and more than one of so many answers about the sum is unexplained, the tree is given up:
+/// it is wrong, or nothing below can be found either.
+const HOPELESS: usize = 50;
 
-/// Finds rules for a tree; the rules that it comes with are where the search starts. It is given up when
-/// models have been held against [`BUDGET`] answers. Deterministic for any number of threads.
+/// Finds rules for a tree; the rules that it comes with are where the search starts. Deterministic for any number of
+/// threads.
 pub fn fit(evidence: &Evidence, start: &Model) -> Fitted {
     let (model, order) = individual(start);
     let depths = Depths::new(&model, &order, depth::unchanged(evidence));
@@ -70,7 +78,8 @@ pub fn fit(evidence: &Evidence, start: &Model) -> Fitted {
             .collect()
     };
     let own_rules = model.tree.rules.len();
-    let mut search = Search::narrow(evidence, BUDGET);
+    let mut search = Search::narrow(evidence, EACH);
+    let mut is_hopeless = false;
     let mut beam = vec![Fitted { model, contradicted: usize::MAX }];
     let mut shared: Option<Fitted> = None;
     for class in Class::ALL {
@@ -92,10 +101,12 @@ pub fn fit(evidence: &Evidence, start: &Model) -> Fitted {
             beam.retain(|fitted| fitted.contradicted == 0);
             continue;
         }
-        if search.budget.is_spent() {
+        retain_best(&mut beam);
+        if is_hopeless {
             break;
         }
         for (depth, &rule) in order.iter().enumerate() {
+            search.budget = Budget::of(EACH);
             let about = answers(class, depth, usize::MAX);
             beam = search.scored(beam, &about);
             if class == Class::Plain && beam[0].contradicted > 0 {
@@ -106,16 +117,26 @@ pub fn fit(evidence: &Evidence, start: &Model) -> Fitted {
                 beam.retain(|fitted| fitted.contradicted == 0);
                 continue;
             }
+            // What simpler answers left unexplained, these do not explain.
+            let of_class = about.iter().copied().filter(|answered| answered.class == class);
+            if class > Class::Plain && fit::contradicted(&beam[0].model, of_class, 1) == 0 {
+                continue;
+            }
+            let before = beam[0].clone();
             search.scope = Scope::One { rule, and_from: if depth == 0 { own_rules } else { usize::MAX } };
             for summands in SUMMANDS {
                 let answers = answers(class, depth, summands);
                 beam = search.scored(beam, &answers);
                 let mut better = beam[0].clone();
+                let is_trifle = |fitted: &Fitted| fitted.contradicted * TRIFLE <= answers.len();
                 if better.contradicted > 0 && !search.budget.is_spent() {
                     // Powers of two do not show everything about the sums above.
-                    better = fit::improve_on(evidence, better, &answers, class, &search.budget);
+                    better = match is_trifle(&better) {
+                        true => fit::improve_once(evidence, better, &answers, class, &search.budget),
+                        false => fit::improve_on(evidence, better, &answers, class, &search.budget),
+                    };
                 }
-                let is_trifle = better.contradicted * TRIFLE <= answers.len();
+                let is_trifle = is_trifle(&better);
                 if class == Class::Plain && !is_trifle && !search.budget.is_spent() {
                     // Single turns may have led astray.
                     let (signature, budget) = (evidence.signature(), &search.budget);
@@ -138,7 +159,12 @@ pub fn fit(evidence: &Evidence, start: &Model) -> Fitted {
             if class == Class::Plain && beam[0].contradicted * TOLERATED > about.len() {
                 return fit::scored(evidence, beam.swap_remove(0).model);
             }
-            if search.budget.is_spent() {
+            // Answers with few summands may have led astray.
+            beam.push(before);
+            beam = search.scored(beam, &about);
+            retain_best(&mut beam);
+            is_hopeless = search.budget.is_spent() && beam[0].contradicted * HOPELESS > about.len();
+            if is_hopeless {
                 break;
             }
         }
@@ -160,7 +186,7 @@ pub fn fit(evidence: &Evidence, start: &Model) -> Fitted {
 /// All answers, for a model that explains nearly all plain ones: sums that add alike mostly do
 /// everything alike, and one turn for all is found where one for each would explain nothing yet.
 fn with_shared_rules(evidence: &Evidence, model: Model) -> Fitted {
-    let alone = Budget::of(BUDGET);
+    let alone = Budget::of(SHARED);
     let all: Vec<&Answered> = evidence.answers.iter().collect();
     let mut found = Fitted { model: model.clone(), contradicted: usize::MAX };
     let mut next = model;
@@ -180,7 +206,7 @@ fn with_shared_rules(evidence: &Evidence, model: Model) -> Fitted {
         }
     }
     if found.contradicted > 0 {
-        found = Search::within(evidence, BUDGET / 2).run(vec![found.model]).swap_remove(0);
+        found = Search::within(evidence, SHARED / 2).run(vec![found.model]).swap_remove(0);
     }
     fit::settle_nans(evidence, found)
 }
@@ -188,9 +214,16 @@ fn with_shared_rules(evidence: &Evidence, model: Model) -> Fitted {
 /// Models that explain everything so far and are taken along.
 const PLATEAU: usize = 12;
 
+/// Leaves out what explains less than the best, but for a few answers. It may be simpler, and would come first where
+/// only answers are looked at that do not show it.
+fn retain_best(beam: &mut Vec<Fitted>) {
+    let least = beam[0].contradicted;
+    beam.retain(|fitted| fitted.contradicted <= least + least / ABOUT + 1);
+}
+
 /// The model with a rule for each sum, and these rules, the root's first, and each before those of the
 /// sums in it.
-fn individual(model: &Model) -> (Model, Vec<RuleId>) {
+pub fn individual(model: &Model) -> (Model, Vec<RuleId>) {
     let mut model = model.clone();
     let rules = std::mem::take(&mut model.tree.rules);
     let mut levels = vec![0usize; model.tree.nodes.len()];

@@ -3,7 +3,7 @@
 //! Some sums show in one answer of a thousand: those of formats with little range, those that are handed on
 //! as they are, those of one summand. No question about the order shows them, but a model without them
 //! explains nearly everything. So each sum of such a model is changed: its summands are summed in groups first, a
-//! sum among them is dissolved, or what it hands on is added to +0 by a sum of its own.
+//! sum among them is dissolved or takes another of them in, or what it hands on is added to +0 by a sum of its own.
 
 use mmaprobe_model::tree::{Added, Model, Node, NodeId, Normalised, Rule, Tree};
 
@@ -216,6 +216,12 @@ fn variants(children: &[Term], rule: &Rule, rules: &[Rule]) -> Vec<Variant> {
         let change = format!(", sums dissolved into {}", children.len());
         push(change, Term::Sum(children, rule.clone()));
     }
+    for summands in taken_in(children) {
+        push(", one of them taken into a sum among them".to_string(), Term::Sum(summands, rule.clone()));
+    }
+    for (summands, other) in taken_over(children) {
+        push(", dissolved into a sum among them".to_string(), Term::Sum(summands, other.clone()));
+    }
     all.extend(handed_on(children, rule, &inner).into_iter().map(|tree| Variant {
         sum: format!("a sum of {number}"),
         change: " by a rule of its own, and handed on by another".to_string(),
@@ -355,6 +361,37 @@ fn dissolved(children: &[Term]) -> impl Iterator<Item = Vec<Term>> {
     })
 }
 
+/// The summands with one of them, that is no sum, as the last of a sum among them: what one sum aligns apart from
+/// its other summands may seem to be no summand of it. None where that leaves nothing beside that sum.
+fn taken_in(children: &[Term]) -> Vec<Vec<Term>> {
+    let mut all = Vec::new();
+    if children.len() < 3 {
+        return all;
+    }
+    for (into, sum) in children.iter().enumerate() {
+        let Term::Sum(inside, rule) = sum else { continue };
+        for (at, taken) in children.iter().enumerate() {
+            if matches!(taken, Term::Sum(..)) || has_accumulator(taken) {
+                continue;
+            }
+            let mut summands = children.to_vec();
+            summands[into] = Term::Sum([inside.clone(), vec![taken.clone()]].concat(), rule.clone());
+            summands.remove(at);
+            all.push(summands);
+        }
+    }
+    all
+}
+
+/// The summands with those of one sum among them in its place, and the rule of that sum, which then is that of all.
+fn taken_over(children: &[Term]) -> impl Iterator<Item = (Vec<Term>, &Rule)> {
+    children.iter().enumerate().filter_map(|(at, child)| {
+        let Term::Sum(inside, rule) = child else { return None };
+        let summands = [&children[..at], inside, &children[at + 1..]].concat();
+        Some((summands, rule))
+    })
+}
+
 /// The sum as the only summand of another, and as the only one beside +0: the one is added as the sum was and the
 /// sum itself exactly, or the sum as before and the one by another rule.
 fn handed_on(children: &[Term], rule: &Rule, inner: &[Rule]) -> Vec<Term> {
@@ -430,6 +467,15 @@ mod tests {
         ] {
             assert!(trees.iter().any(|tree| tree == expected), "{expected} is none of {trees:?}");
         }
+    }
+
+    #[test]
+    fn a_summand_is_taken_into_a_sum_beside_it() {
+        let leaf = |k| Skeleton::Leaf(Summand::Product(k));
+        let three = Skeleton::Sum((0..3).map(leaf).collect());
+        let skeleton = Skeleton::Sum(vec![Skeleton::Leaf(Summand::C), three, leaf(3)]);
+        let trees = trees(&model(&skeleton, 4));
+        assert!(trees.iter().any(|tree| tree == "(c (p0 p1 p2 p3))"), "{trees:?}");
     }
 
     #[test]
