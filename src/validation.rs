@@ -343,8 +343,9 @@ pub struct SparseMismatch {
 
 /// Dot-adds with few summands in one batch.
 const SPARSE: u64 = 1000;
-/// One of so many has what is large in it cancelled: what a narrow d hides of a wide sum is then left over.
-const MIRRORED: u64 = 4;
+/// One of so many has what is large in it cancelled: what a narrow d hides of a wide sum is then left over. And one is
+/// near where d ends, where it matters when what is tiny is flushed.
+const TURNS: u64 = 4;
 
 /// Compares two devices on random dot-adds with few summands, so many of them: what sums that meet nothing else
 /// keep shows there, and is drowned among many.
@@ -367,15 +368,19 @@ pub fn sparse_mismatch(
         Ok::<_, DeviceError>(answers.collect::<Vec<(u64, u64)>>())
     };
     let is_other = |answers| differ(&signature.d, nans, answers);
+    let ends = [signature.d.min_exponent(), signature.d.max_exponent()];
     let mut left = dot_adds;
     while left > 0 {
         let count = left.min(SPARSE);
         left -= count;
         let questions: Vec<DotAdd> = (0..count)
-            .map(|index| {
-                let question = sparse::dot_add(&signature, &mut rng);
-                let is_mirrored = index % MIRRORED == 0;
-                if is_mirrored { vary::mirrored(&signature, &question, &mut rng) } else { question }
+            .map(|index| match index % TURNS {
+                0 => {
+                    let question = sparse::dot_add(&signature, &mut rng);
+                    vary::mirrored(&signature, &question, &mut rng)
+                }
+                1 => sparse::near(&signature, &ends, &mut rng),
+                _ => sparse::dot_add(&signature, &mut rng),
             })
             .collect();
         let Some(at) = both(&questions)?.into_iter().position(is_other) else { continue };

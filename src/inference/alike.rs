@@ -18,6 +18,8 @@ const GLANCED: usize = 16;
 /// Combinations that explain most of those, and answers of each kind that these are tried on.
 const PROMISING: usize = 200;
 const SAMPLED: usize = 200;
+/// One of so many of these may contradict a model that is worth improving.
+const TOLERATED: usize = 3;
 /// Models that are handed on.
 const BEST: usize = 6;
 /// Of those, how many align alike.
@@ -62,6 +64,7 @@ pub fn models(evidence: &Evidence, model: &Model) -> Vec<Model> {
     };
     let mut best: Vec<(usize, usize)> = promising.into_par_iter().map(closer).collect();
     best.sort_unstable();
+    best.truncate(best.partition_point(|(contradicted, _)| contradicted * TOLERATED <= sampled.len()));
     let mut chosen: Vec<Model> = Vec::new();
     for model in best.into_iter().map(|(_, index)| with(index)) {
         let like = chosen.iter().filter(|other| rounding(other) == rounding(&model)).count();

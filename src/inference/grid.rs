@@ -99,15 +99,23 @@ enum Other {
 }
 
 impl Combinations {
-    /// Every way to align summands, and none, with every rounding of the result to all bits of any format, and with a
-    /// result that is not normalised.
+    /// Every way to align summands, and none, with every rounding of the result to all bits of any format, or to as many
+    /// as before, and with a result that is not normalised.
     fn formats(signature: &Signature, model: &Model, rule: RuleId, variant: usize) -> Option<Combinations> {
         let own = &model.tree.rules[rule];
         let formats = match is_root(model, rule) {
             true => vec![signature.d],
             false => knobs::intermediate(signature),
         };
-        let all_bits = formats.into_iter().flat_map(|format| to_bits(own, format, format.fraction_bits));
+        let as_before = match &own.normalised {
+            Normalised::To(round) => round.fraction_bits,
+            Normalised::No { .. } => u32::MAX,
+        };
+        let all_bits = formats.into_iter().flat_map(|format| {
+            let fewer = (as_before < format.fraction_bits).then_some(as_before);
+            let bits = std::iter::once(format.fraction_bits).chain(fewer);
+            bits.flat_map(move |bits| to_bits(own, format, bits))
+        });
         Some(Combinations {
             added: aligned(own, variant),
             others: all_bits.chain(open(model, rule)).collect(),

@@ -90,7 +90,7 @@ impl Looked {
 
     /// A look at rules that were found sum by sum.
     fn sum_by_sum(evidence: &Evidence, start: Model) -> Looked {
-        let fitted = nodewise::fit(evidence, &start);
+        let fitted = nodewise::fit(evidence, &start, nodewise::Start::Guessed);
         Looked { fitted, start, is_cut: false, summed: Some(evidence.answers.len()) }
     }
 
@@ -146,7 +146,7 @@ pub fn known(evidence: &Evidence, known: Fitted) -> Fitted {
         return improved;
     }
     // What is known of each sum is mostly right.
-    let again = nodewise::fit(evidence, &improved.model);
+    let again = nodewise::fit(evidence, &improved.model, nodewise::Start::Known);
     better_of(evidence, improved, again)
 }
 

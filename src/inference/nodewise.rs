@@ -62,11 +62,20 @@ const EACH: u64 = 20_000_000;
 const ABOUT: usize = 8;
 /// When these are spent and more than one of so many answers about the sum is unexplained, the tree is given up:
 /// it is wrong, or nothing below can be found either.
-const HOPELESS: usize = 50;
+const HOPELESS: usize = 100;
+
+/// What the rules are that a search starts from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Start {
+    /// Guesses.
+    Guessed,
+    /// Known from a search before, and mostly right.
+    Known,
+}
 
 /// Finds rules for a tree; the rules that it comes with are where the search starts. Deterministic for any number of
 /// threads.
-pub fn fit(evidence: &Evidence, start: &Model) -> Fitted {
+pub fn fit(evidence: &Evidence, start: &Model, rules: Start) -> Fitted {
     let (model, order) = individual(start);
     let depths = Depths::new(&model, &order, depth::unchanged(evidence));
     let depth_of: Vec<usize> =
@@ -87,7 +96,7 @@ pub fn fit(evidence: &Evidence, start: &Model) -> Fitted {
             // What is too large or too small for some sum shows with rules that are shared.
             let plain = answers(Class::Plain, order.len(), usize::MAX);
             beam = search.scored(beam, &plain);
-            if beam[0].contradicted * MOSTLY <= plain.len() {
+            if rules == Start::Guessed && beam[0].contradicted * MOSTLY <= plain.len() {
                 let fewer = merged(&plain, &beam[0].model);
                 let found = with_shared_rules(evidence, fewer);
                 if found.contradicted == 0 {
@@ -169,7 +178,14 @@ pub fn fit(evidence: &Evidence, start: &Model) -> Fitted {
             }
         }
         search.scope = Scope::All;
-        beam = search.scored(beam, &answers(class, usize::MAX, usize::MAX));
+        // Some depend on all sums.
+        let all = answers(class, usize::MAX, usize::MAX);
+        beam = search.scored(beam, &all);
+        if beam[0].contradicted > 0 {
+            let budget = Budget::of(EACH);
+            beam.push(fit::improve_once(evidence, beam[0].clone(), &all, class, &budget));
+            beam = search.scored(beam, &all);
+        }
         if beam[0].contradicted == 0 {
             beam.retain(|fitted| fitted.contradicted == 0);
         }

@@ -22,20 +22,17 @@ const MIRRORED: usize = 4;
 /// Questions with few summands near what ends inside.
 const NEAR: usize = 3000;
 
-/// Exponents at which something ends inside a model, but not in d: the ranges of formats between, and what
-/// products are cut off at.
+/// Exponents at which something ends: the ranges of d and of formats between, and what products are cut off at.
 pub fn ends(model: &Model) -> Vec<i32> {
     let range = |format: &Format| [format.min_exponent(), format.max_exponent()];
-    let mut ends = match &model.product {
-        // Also where d ends: what is lost there is not what d loses.
-        Product::Rounded(round) => range(&round.format).to_vec(),
-        Product::OverflowsAt { exponent } | Product::FlushedBelow { exponent, .. } => vec![*exponent],
-        Product::Exact => Vec::new(),
-    };
+    let mut ends = range(&model.d).to_vec();
+    match &model.product {
+        Product::Rounded(round) => ends.extend(range(&round.format)),
+        Product::OverflowsAt { exponent } | Product::FlushedBelow { exponent, .. } => ends.push(*exponent),
+        Product::Exact => {}
+    }
     for rule in &model.tree.rules {
-        if let Normalised::To(round) = &rule.normalised
-            && range(&round.format) != range(&model.d)
-        {
+        if let Normalised::To(round) = &rule.normalised {
             ends.extend(range(&round.format));
         }
     }

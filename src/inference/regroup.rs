@@ -329,8 +329,15 @@ fn chained(children: &[Term], rule: &Rule, of_links: &Rule) -> Vec<Changed> {
         // The same sum.
         return chains;
     }
-    let ends = [(&others, "the first"), (&reversed, "the last")];
-    let all = ends.into_iter().flat_map(|(others, end)| LINKS.map(|size| (others, end, size)));
+    let strided: Vec<Term> = (0..2).flat_map(|lane| others.iter().skip(lane).step_by(2)).cloned().collect();
+    let ends = [
+        (&others, " from the first on"),
+        (&reversed, " from the last on"),
+        (&strided, ", every second one first"),
+    ];
+    let half = others.len().div_ceil(2);
+    let sizes = LINKS.into_iter().chain((!LINKS.contains(&half)).then_some(half));
+    let all = ends.into_iter().flat_map(|(others, end)| sizes.clone().map(move |size| (others, end, size)));
     for (others, end, size) in all.filter(|(others, _, size)| others.len() > *size) {
         let link = |sum: Vec<Term>, group: &[Term]| {
             let mut members = match &sum[..] {
@@ -340,7 +347,7 @@ fn chained(children: &[Term], rule: &Rule, of_links: &Rule) -> Vec<Changed> {
             members.extend_from_slice(group);
             members
         };
-        let change = format!(", a chain that adds {size} at a time from {end} on");
+        let change = format!(", a chain that adds {size} at a time{end}");
         chains.push((change, Term::Sum(others.chunks(size).fold(start.clone(), link), rule.clone())));
     }
     chains
