@@ -49,15 +49,27 @@ const ALONE: usize = 4;
 /// bfloat16, and of fp16's subnormals.
 const EXPONENTS: RangeInclusive<i32> = -40..=40;
 
-/// Powers of two alone: which of them do all sums hand on unchanged?
+/// Products that are asked about alone with more than one bit, evenly spread; and how many bits after the first.
+const WITH_BITS: usize = 16;
+const FRACTION_BITS: [u32; 15] = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 13, 16, 19, 22];
+
+/// Powers of two alone, and numbers with a second bit: which of them do all sums hand on unchanged?
 pub fn range(signature: &Signature) -> Probe {
-    let products = (0..signature.k).step_by(signature.k.div_ceil(ALONE));
-    let alone = |k, exponent| place::question(signature, &[(Summand::Product(k), Dyadic::power(exponent))]);
+    let products =
+        |number: usize| (0..signature.k).step_by(signature.k.div_ceil(number)).map(Summand::Product);
+    let alone = |summand, value| place::question(signature, &[(summand, value)]);
+    let powers = products(ALONE)
+        .flat_map(|product| EXPONENTS.filter_map(move |exponent| alone(product, Dyadic::power(exponent))));
+    let with_bits = products(WITH_BITS).chain([Summand::C]).flat_map(|summand| {
+        FRACTION_BITS.into_iter().filter_map(move |bits| {
+            alone(summand, Dyadic { negative: false, significand: 1 << bits | 1, exponent: -(bits as i32) })
+        })
+    });
     Probe {
         name: "sums/range",
-        question: "which powers of two do all sums hand on unchanged?",
+        question: "which numbers do all sums hand on unchanged?",
         source: "after MMA-Sim paper, sections III.D and III.E",
-        dot_adds: products.flat_map(|k| EXPONENTS.filter_map(move |exponent| alone(k, exponent))).collect(),
+        dot_adds: powers.chain(with_bits).collect(),
     }
 }
 

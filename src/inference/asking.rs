@@ -199,7 +199,7 @@ pub fn each_sum(evidence: &mut Evidence, outline: &Outline, seed: u64) -> Result
     let each = ABOUT_SUMS / all.len().max(1);
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed ^ SUMS);
     evidence.ask(vec![sums::range(&signature)])?;
-    let within = depth::unchanged(evidence);
+    let within = depth::unchanged(evidence).exponents;
     evidence.ask(vec![sums::probe(&signature, &all, each, &within, &mut rng)])
 }
 

@@ -8,11 +8,30 @@ use mmaprobe_probes::{DotAdd, Signature, place};
 
 use super::evidence::{Answered, Evidence};
 
+/// The numbers that come out of all sums as they were, where they are the only ones that are not zero.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unchanged {
+    /// The exponents of all their bits.
+    pub exponents: RangeInclusive<i32>,
+    /// Bits after the leading one, at most.
+    pub fraction_bits: u32,
+}
+
+impl Unchanged {
+    fn has(&self, flow: Flow) -> bool {
+        flow.fraction_bits <= self.fraction_bits
+            && flow.exponent().is_some_and(|leading| {
+                let last = leading - flow.fraction_bits as i32;
+                self.exponents.contains(&leading)
+                    && (flow.fraction_bits == 0 || self.exponents.contains(&last))
+            })
+    }
+}
+
 /// What tells how deep in a tree the sums are that an answer depends on.
 pub struct Depths<'m> {
     model: &'m Model,
-    /// The exponents of powers of two that come through unchanged.
-    unchanged: RangeInclusive<i32>,
+    unchanged: Unchanged,
     /// For each rule, the place of its sum in the order.
     places: Vec<usize>,
 }
@@ -22,13 +41,23 @@ pub struct Depths<'m> {
 struct Flow {
     /// Infinite or NaN for what is far from anything that is asked to learn a rule from.
     value: f64,
-    /// Whether that is a power of two, which no sum changes that it passes alone.
-    is_power: bool,
+    /// How far below its leading bit its last one is: 0 for powers of two. Many where that is not known.
+    fraction_bits: u32,
 }
 
+/// As many fraction bits as no sum keeps.
+const MANY: u32 = u32::MAX;
+
 impl Flow {
-    const ZERO: Flow = Flow { value: 0.0, is_power: false };
-    const FAR: Flow = Flow { value: f64::INFINITY, is_power: false };
+    const ZERO: Flow = Flow { value: 0.0, fraction_bits: MANY };
+    const FAR: Flow = Flow { value: f64::INFINITY, fraction_bits: MANY };
+
+    /// A number that f64 holds exactly.
+    fn exactly(value: f64) -> Flow {
+        let fraction = value.to_bits() & ((1 << F64_FRACTION_BITS) - 1);
+        let fraction_bits = if fraction == 0 { 0 } else { F64_FRACTION_BITS - fraction.trailing_zeros() };
+        Flow { value, fraction_bits: if value.is_normal() { fraction_bits } else { MANY } }
+    }
 
     /// A number of a format.
     fn of(format: &Format, bits: u64) -> Flow {
@@ -36,15 +65,16 @@ impl Flow {
             Decoded::Finite { significand: 0, .. } => Flow::ZERO,
             Decoded::Finite { negative, significand, exponent } if exponent.abs() < FAR => {
                 let magnitude = significand as f64 * power(exponent - format.fraction_bits as i32);
-                let value = if negative { -magnitude } else { magnitude };
-                Flow { value, is_power: significand.is_power_of_two() }
+                Flow::exactly(if negative { -magnitude } else { magnitude })
             }
             _ => Flow::FAR,
         }
     }
 
     fn times(self, other: Flow) -> Flow {
-        Flow { value: self.value * other.value, is_power: self.is_power && other.is_power }
+        let value = self.value * other.value;
+        let bits = self.fraction_bits.saturating_add(other.fraction_bits);
+        if bits < F64_FRACTION_BITS { Flow::exactly(value) } else { Flow { value, fraction_bits: MANY } }
     }
 
     /// The exponent of a number that is not zero; `None` of what is far.
@@ -52,6 +82,9 @@ impl Flow {
         self.value.is_normal().then(|| (self.value.to_bits() >> 52 & 0x7ff) as i32 - 1023)
     }
 }
+
+/// Bits of the fraction of an f64.
+const F64_FRACTION_BITS: u32 = 52;
 
 /// Products of two numbers with smaller exponents than that, and two scales, are exact or nearly in f64.
 const FAR: i32 = 300;
@@ -62,9 +95,8 @@ fn power(exponent: i32) -> f64 {
 }
 
 impl Depths<'_> {
-    /// For a model whose rules belong to one sum each, which have this order; of powers of two, its sums hand
-    /// those with these exponents on unchanged.
-    pub fn new<'m>(model: &'m Model, order: &[RuleId], unchanged: RangeInclusive<i32>) -> Depths<'m> {
+    /// For a model whose rules belong to one sum each, which have this order, and hand on such numbers unchanged.
+    pub fn new<'m>(model: &'m Model, order: &[RuleId], unchanged: Unchanged) -> Depths<'m> {
         let mut places = vec![0; order.len()];
         for (place, &rule) in order.iter().enumerate() {
             places[rule] = place;
@@ -73,7 +105,7 @@ impl Depths<'_> {
     }
 
     /// The last place in the order whose sum an answer depends on: where values meet, or one passes that
-    /// is no power of two. An answer of zero depends on all sums, each of which may decide its sign; and so does
+    /// may be changed. An answer of zero depends on all sums, each of which may decide its sign; and so does
     /// any to which some value is too large or too small for another sum than the root, whichever it is.
     pub fn of(&self, signature: &Signature, answered: &Answered) -> usize {
         if matches!(signature.d.decode(answered.answer), Decoded::Finite { significand: 0, .. }) {
@@ -97,17 +129,19 @@ impl Depths<'_> {
                 Node::Sum { children, rule } => {
                     let values =
                         || children.iter().map(|&child| flows[child]).filter(|flow| flow.value != 0.0);
-                    let sum = Flow { value: values().map(|flow| flow.value).sum(), is_power: false };
+                    let sum = Flow { value: values().map(|flow| flow.value).sum(), fraction_bits: MANY };
                     let is_near = |flow: Flow| {
                         flow.value == 0.0
-                            || flow.exponent().is_some_and(|exponent| self.unchanged.contains(&exponent))
+                            || flow
+                                .exponent()
+                                .is_some_and(|exponent| self.unchanged.exponents.contains(&exponent))
                     };
                     if id + 1 < nodes.len() && !(values().all(is_near) && is_near(sum)) {
                         return usize::MAX;
                     }
                     match (values().next(), values().count()) {
                         (None, _) => Flow::ZERO,
-                        (Some(alone), 1) if alone.is_power => alone,
+                        (Some(alone), 1) if alone.fraction_bits == 0 || self.unchanged.has(alone) => alone,
                         _ => {
                             deepest = deepest.max(self.places[*rule]);
                             sum
@@ -121,34 +155,47 @@ impl Depths<'_> {
     }
 }
 
-/// The exponents of the powers of two that come out of all sums as they were, as far as products were [asked for
-/// alone](mmaprobe_probes::sums::range): the nearest to 2^0 that does, and all around it up to the first that comes
-/// out as something else, as where a sum between is rounded to a format with less range.
-pub fn unchanged(evidence: &Evidence) -> RangeInclusive<i32> {
-    let signature = evidence.signature();
-    let zeros = place::zeros(signature);
-    let is_normal = |format: &Format, bits: u64| matches!(format.decode(bits), Decoded::Finite { significand, .. } if significand >> format.fraction_bits != 0);
+/// What comes out of all sums as it was, as far as products and c were [asked for alone](mmaprobe_probes::sums::range).
+/// Of powers of two, the nearest to 2^0 that does, and all around it up to the first that comes out as something else, as
+/// where a sum between is rounded to a format with less range. And as many bits after a leading 1 as none loses.
+pub fn unchanged(evidence: &Evidence) -> Unchanged {
     let (mut same, mut other): (Vec<i32>, Vec<i32>) = (Vec::new(), Vec::new());
-    for answered in evidence.answers.iter().filter(|answered| answered.summands == 1) {
-        let DotAdd { a, b, sa, sb, .. } = &answered.question;
-        // What is made of subnormal operands or of scales says nothing about sums.
-        if (sa, sb) != (&zeros.sa, &zeros.sb) {
-            continue;
+    let (mut kept, mut lost) = (0, MANY);
+    for (value, is_same) in
+        evidence.answers.iter().filter_map(|answered| alone(evidence.signature(), answered))
+    {
+        match (value.exponent(), value.fraction_bits) {
+            (Some(exponent), 0) => if is_same { &mut same } else { &mut other }.push(exponent),
+            (Some(0), bits) if is_same => kept = kept.max(bits),
+            (Some(0), bits) => lost = lost.min(bits),
+            _ => {}
         }
-        let factors = || a.iter().zip(b).filter(|&(&a, &b)| (a, b) != (zeros.a[0], zeros.b[0]));
-        let Some((&a, &b)) = factors().next() else { continue };
-        if !is_normal(&signature.a, a) || !is_normal(&signature.b, b) {
-            continue;
-        }
-        let alone = Flow::of(&signature.a, a).times(Flow::of(&signature.b, b));
-        let Some(exponent) = alone.exponent().filter(|_| alone.is_power) else { continue };
-        let is_same = Flow::of(&signature.d, answered.answer).value == alone.value;
-        if is_same { &mut same } else { &mut other }.push(exponent);
     }
     let middle = same.into_iter().min_by_key(|exponent| (exponent.abs(), *exponent)).unwrap_or(0);
     let lowest = other.iter().filter(|&&exponent| exponent < middle).max().map_or(i32::MIN, |e| e + 1);
     let highest = other.iter().filter(|&&exponent| exponent > middle).min().map_or(i32::MAX, |e| e - 1);
-    lowest..=highest
+    Unchanged { exponents: lowest..=highest, fraction_bits: kept.min(lost - 1) }
+}
+
+/// The only summand that is not zero, if there is one, and whether that is the answer. What is made of subnormal operands
+/// or of scales says nothing about sums.
+fn alone(signature: &Signature, answered: &Answered) -> Option<(Flow, bool)> {
+    let zeros = place::zeros(signature);
+    let DotAdd { a, b, c, sa, sb } = &answered.question;
+    if answered.summands != 1 || (sa, sb) != (&zeros.sa, &zeros.sb) {
+        return None;
+    }
+    let normal = |format: &Format, bits: u64| {
+        let decoded = format.decode(bits);
+        let is_normal = matches!(decoded, Decoded::Finite { significand, .. } if significand >> format.fraction_bits != 0);
+        is_normal.then(|| Flow::of(format, bits))
+    };
+    let mut factors = a.iter().zip(b).filter(|&(&a, &b)| (a, b) != (zeros.a[0], zeros.b[0]));
+    let value = match factors.next() {
+        Some((&a, &b)) => normal(&signature.a, a)?.times(normal(&signature.b, b)?),
+        None => normal(&signature.c, *c)?,
+    };
+    Some((value, Flow::of(&signature.d, answered.answer).value == value.value))
 }
 
 #[cfg(test)]
@@ -176,7 +223,7 @@ mod tests {
         model.tree.rules = vec![model.tree.rules[0].clone(); sums];
         // The root is the last sum.
         let order: Vec<RuleId> = (0..sums).rev().collect();
-        let depths = Depths::new(&model, &order, -14..=15);
+        let depths = Depths::new(&model, &order, Unchanged { exponents: -14..=15, fraction_bits: 3 });
         let (p0, p1, p2) = (Summand::Product(0), Summand::Product(1), Summand::Product(2));
         let depth = |values: &[(Summand, Dyadic)], answer: u64| {
             let question = place::question(&signature, values).expect("fp32 holds these");
@@ -186,7 +233,10 @@ mod tests {
         let power = Dyadic::power;
         assert_eq!(depth(&[(Summand::C, power(3)), (p2, Dyadic::new(5, 0))], one), 0);
         assert_eq!(depth(&[(Summand::C, power(90)), (p0, power(3))], one), 0, "a power of two passes");
-        assert_eq!(depth(&[(p0, Dyadic::new(3, 0)), (p2, power(0))], one), 1, "what is no power does not");
+        assert_eq!(depth(&[(p0, Dyadic::new(9, 0)), (p2, power(0))], one), 0, "and what has few bits");
+        assert_eq!(depth(&[(p0, Dyadic::new(17, 0)), (p2, power(0))], one), 1, "what has more may not");
+        let low = Dyadic::new(9, -15);
+        assert_eq!(depth(&[(p0, low), (p2, power(0))], one), 1, "nor where the last bit is too small");
         assert_eq!(depth(&[(p0, power(0)), (p1, power(-9))], one), 1);
         assert_eq!(depth(&[(p2, power(20))], one), 0, "the root's range is d's");
         assert_eq!(depth(&[(p0, power(20)), (p2, power(20))], one), usize::MAX, "too large for the pair");
