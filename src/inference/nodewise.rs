@@ -73,30 +73,41 @@ pub enum Start {
     Known,
 }
 
+/// Answers, and for each how deep the sums are that it depends on.
+struct ByDepth<'e>(Vec<(&'e Answered, usize)>);
+
+impl<'e> ByDepth<'e> {
+    /// Those of these classes that depend on no deeper sum, with so many summands at most.
+    fn answers(&self, class: Class, depth: usize, summands: usize) -> Vec<&'e Answered> {
+        let is_of =
+            |answered: &Answered, at| answered.class <= class && at <= depth && answered.summands <= summands;
+        self.0.iter().filter(|(answered, at)| is_of(answered, *at)).map(|(answered, _)| *answered).collect()
+    }
+
+    /// All of these classes, also those that may depend on any sum.
+    fn all(&self, class: Class) -> Vec<&'e Answered> {
+        self.answers(class, usize::MAX, usize::MAX)
+    }
+}
+
 /// Finds rules for a tree; the rules that it comes with are where the search starts. Deterministic for any number of
 /// threads.
 pub fn fit(evidence: &Evidence, start: &Model, rules: Start) -> Fitted {
     let (model, order) = individual(start);
     let depths = Depths::new(&model, &order, depth::unchanged(evidence));
-    let depth_of: Vec<usize> =
-        evidence.answers.par_iter().map(|answered| depths.of(evidence.signature(), answered)).collect();
-    let answers = |class: Class, depth: usize, summands: usize| -> Vec<&Answered> {
-        let all = evidence.answers.iter().zip(&depth_of);
-        all.filter(|(answered, at)| answered.class <= class && **at <= depth && answered.summands <= summands)
-            .map(|(answered, _)| answered)
-            .collect()
-    };
+    let depth_of = |answered| (answered, depths.of(evidence.signature(), answered));
+    let by_depth = ByDepth(evidence.answers.par_iter().map(depth_of).collect());
     let own_rules = model.tree.rules.len();
     let mut search = Search::narrow(evidence, EACH);
     let mut is_hopeless = false;
     let mut beam = vec![Fitted { model, contradicted: usize::MAX }];
     let mut shared: Option<Fitted> = None;
     for class in Class::ALL {
-        if class == Class::Zero {
+        if class == Class::Zero && rules == Start::Guessed {
             // What is too large or too small for some sum shows with rules that are shared.
-            let plain = answers(Class::Plain, order.len(), usize::MAX);
+            let plain = by_depth.answers(Class::Plain, order.len(), usize::MAX);
             beam = search.scored(beam, &plain);
-            if rules == Start::Guessed && beam[0].contradicted * MOSTLY <= plain.len() {
+            if beam[0].contradicted * MOSTLY <= plain.len() {
                 let fewer = merged(&plain, &beam[0].model);
                 let found = with_shared_rules(evidence, fewer);
                 if found.contradicted == 0 {
@@ -105,7 +116,8 @@ pub fn fit(evidence: &Evidence, start: &Model, rules: Start) -> Fitted {
                 shared = Some(found);
             }
         }
-        beam = search.scored(beam, &answers(class, usize::MAX, usize::MAX));
+        let all = by_depth.all(class);
+        beam = search.scored(beam, &all);
         if beam[0].contradicted == 0 {
             beam.retain(|fitted| fitted.contradicted == 0);
             continue;
@@ -116,7 +128,7 @@ pub fn fit(evidence: &Evidence, start: &Model, rules: Start) -> Fitted {
         }
         for (depth, &rule) in order.iter().enumerate() {
             search.budget = Budget::of(EACH);
-            let about = answers(class, depth, usize::MAX);
+            let about = by_depth.answers(class, depth, usize::MAX);
             beam = search.scored(beam, &about);
             if class == Class::Plain && beam[0].contradicted > 0 {
                 beam = search.scored(with_known_rules(beam, &order[..depth], rule), &about);
@@ -134,36 +146,8 @@ pub fn fit(evidence: &Evidence, start: &Model, rules: Start) -> Fitted {
             let before = beam[0].clone();
             search.scope = Scope::One { rule, and_from: if depth == 0 { own_rules } else { usize::MAX } };
             for summands in SUMMANDS {
-                let answers = answers(class, depth, summands);
-                beam = search.scored(beam, &answers);
-                let mut better = beam[0].clone();
-                let is_trifle = |fitted: &Fitted| fitted.contradicted * TRIFLE <= answers.len();
-                if better.contradicted > 0 && !search.budget.is_spent() {
-                    // Powers of two do not show everything about the sums above.
-                    better = match is_trifle(&better) {
-                        true => fit::improve_once(evidence, better, &answers, class, &search.budget),
-                        false => fit::improve_on(evidence, better, &answers, class, &search.budget),
-                    };
-                }
-                let is_trifle = is_trifle(&better);
-                if class == Class::Plain && !is_trifle && !search.budget.is_spent() {
-                    // Single turns may have led astray.
-                    let (signature, budget) = (evidence.signature(), &search.budget);
-                    for start in grid::improve(signature, beam[0].clone(), rule, &answers, budget) {
-                        let other = fit::improve_on(evidence, start, &answers, class, budget);
-                        better = if other.contradicted < better.contradicted { other } else { better };
-                        if better.contradicted == 0 {
-                            break;
-                        }
-                    }
-                }
-                if better.contradicted < beam[0].contradicted {
-                    beam.insert(0, better);
-                }
-                // A few depend on more than they seem to.
-                if beam[0].contradicted == 0 || beam[0].contradicted * TRIFLE > answers.len() {
-                    beam = search.settle(beam, &answers, class, PLATEAU);
-                }
+                let answers = by_depth.answers(class, depth, summands);
+                beam = improved(evidence, &search, beam, (class, rule), &answers);
             }
             if class == Class::Plain && beam[0].contradicted * TOLERATED > about.len() {
                 return fit::scored(evidence, beam.swap_remove(0).model);
@@ -179,11 +163,9 @@ pub fn fit(evidence: &Evidence, start: &Model, rules: Start) -> Fitted {
         }
         search.scope = Scope::All;
         // Some depend on all sums.
-        let all = answers(class, usize::MAX, usize::MAX);
         beam = search.scored(beam, &all);
-        if beam[0].contradicted > 0 {
-            let budget = Budget::of(EACH);
-            beam.push(fit::improve_once(evidence, beam[0].clone(), &all, class, &budget));
+        if beam[0].contradicted > 0 && !is_hopeless {
+            beam.push(fit::improve_once(evidence, beam[0].clone(), &all, class, &Budget::of(EACH)));
             beam = search.scored(beam, &all);
         }
         if beam[0].contradicted == 0 {
@@ -197,6 +179,46 @@ pub fn fit(evidence: &Evidence, start: &Model, rules: Start) -> Fitted {
     }
     let all: Vec<&Answered> = evidence.answers.iter().collect();
     Fitted { model: merged(&all, &found.model), ..found }
+}
+
+/// Models, the best first, in which one rule explains more of these answers, which are of this class or simpler ones,
+/// within the budget of the search.
+fn improved(
+    evidence: &Evidence,
+    search: &Search,
+    beam: Vec<Fitted>,
+    (class, rule): (Class, RuleId),
+    answers: &[&Answered],
+) -> Vec<Fitted> {
+    let budget = &search.budget;
+    let is_trifle = |fitted: &Fitted| fitted.contradicted * TRIFLE <= answers.len();
+    let mut beam = search.scored(beam, answers);
+    let mut better = beam[0].clone();
+    if better.contradicted > 0 && !budget.is_spent() {
+        // Powers of two do not show everything about the sums above.
+        better = match is_trifle(&better) {
+            true => fit::improve_once(evidence, better, answers, class, budget),
+            false => fit::improve_on(evidence, better, answers, class, budget),
+        };
+    }
+    if class == Class::Plain && !is_trifle(&better) && !budget.is_spent() {
+        // Single turns may have led astray.
+        for start in grid::improve(evidence.signature(), beam[0].clone(), rule, answers, budget) {
+            let other = fit::improve_on(evidence, start, answers, class, budget);
+            better = if other.contradicted < better.contradicted { other } else { better };
+            if better.contradicted == 0 {
+                break;
+            }
+        }
+    }
+    if better.contradicted < beam[0].contradicted {
+        beam.insert(0, better);
+    }
+    // A few depend on more than they seem to.
+    if beam[0].contradicted > 0 && is_trifle(&beam[0]) {
+        return beam;
+    }
+    search.settle(beam, answers, class, PLATEAU)
 }
 
 /// All answers, for a model that explains nearly all plain ones: sums that add alike mostly do
