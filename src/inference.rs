@@ -229,6 +229,7 @@ pub fn characterize_with(
         progress.step("separating candidates", None);
         let seed = options.seed.wrapping_add(1000 * attempt);
         if attempt > 1 && separate::is_contradicted_soon(evidence, &found.model, seed)? {
+            disputed::around(evidence, &found.model, seed)?;
             fitted = Some(found);
             continue;
         }
@@ -237,6 +238,9 @@ pub fn characterize_with(
         rivals.extend(regroup::regrouped(&found.model));
         match separate::separate(evidence, &found.model, rivals, seed)? {
             Separation::Contradicted => {
+                if attempt > 1 {
+                    disputed::around(evidence, &found.model, seed)?;
+                }
                 fitted = Some(found);
                 continue;
             }

@@ -60,13 +60,27 @@ pub fn ask(evidence: &mut Evidence, models: &[&Fitted], seed: u64) -> Result<boo
     let told: Vec<Vec<DotAdd>> = others.par_iter().map(|other| pool.differing(other, EACH_OTHER)).collect();
     dot_adds.extend(told.into_iter().flatten());
     let before = evidence.answers.len();
-    evidence.ask(vec![Probe {
+    evidence.ask(vec![probe(dot_adds)])?;
+    Ok(evidence.answers.len() > before)
+}
+
+fn probe(dot_adds: Vec<DotAdd>) -> Probe {
+    Probe {
         name: DISPUTED,
         question: "what is the answer where models that explain nearly everything fail or disagree?",
         source: "design, inference step 5",
         dot_adds,
-    }])?;
-    Ok(evidence.answers.len() > before)
+    }
+}
+
+/// Asks what is like the questions whose answers contradict a model that nothing contradicted before: of the turns that
+/// explain these few, the right one explains those, too.
+///
+/// # Errors
+/// If the device fails.
+pub fn around(evidence: &mut Evidence, model: &Model, seed: u64) -> Result<(), DeviceError> {
+    let dot_adds = like_contradictions(evidence, model, seed ^ SEED);
+    evidence.ask(vec![probe(dot_adds)])
 }
 
 /// Sets the seeds of disputed questions apart from others.
