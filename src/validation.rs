@@ -343,9 +343,9 @@ pub struct SparseMismatch {
 
 /// Dot-adds with few summands in one batch.
 const SPARSE: u64 = 1000;
-/// One of so many has what is large in it cancelled: what a narrow d hides of a wide sum is then left over. And one is
-/// near where d ends, where it matters when what is tiny is flushed.
-const TURNS: u64 = 4;
+/// One of so many has what is large in it cancelled: what a narrow d hides of a wide sum is then left over. One is near
+/// where d ends, where it matters when what is tiny is flushed; and one has the largest products beside the smallest.
+const TURNS: u64 = 5;
 
 /// Compares two devices on random dot-adds with few summands, so many of them: what sums that meet nothing else
 /// keep shows there, and is drowned among many.
@@ -380,6 +380,7 @@ pub fn sparse_mismatch(
                     vary::mirrored(&signature, &question, &mut rng)
                 }
                 1 => sparse::near(&signature, &ends, &mut rng),
+                2 => sparse::extremes(&signature, &mut rng),
                 _ => sparse::dot_add(&signature, &mut rng),
             })
             .collect();

@@ -42,6 +42,41 @@ pub fn near(signature: &Signature, ends: &[i32], rng: &mut (impl Rng + ?Sized)) 
     question
 }
 
+/// A random question with one of the largest products, one of the smallest, most often beside it, and mostly the opposite
+/// of the large one: formats with little range hold hardly anything else that a wide sum inside rounds. As
+/// [`dot_add`] for formats with more.
+pub fn extremes(signature: &Signature, rng: &mut (impl Rng + ?Sized)) -> DotAdd {
+    let Signature { a, b, k, .. } = signature;
+    let span = |format: &Format| format.max_exponent() - format.min_quantum();
+    if span(a) + span(b) > WIDE || *k < 2 {
+        return dot_add(signature, rng);
+    }
+    let mut question = place::zeros(signature);
+    let large = below(*k as u64, rng) as usize;
+    let beside = match below(4, rng) {
+        0 => below(*k as u64, rng) as usize,
+        1 => (large + 1 + below(4, rng) as usize) % k,
+        _ => (large ^ 1).min(k - 1),
+    };
+    let opposite = below(*k as u64, rng) as usize;
+    let near = |end: i32, rng: &mut _| end - below(3, rng) as i32;
+    question.a[large] = number(a, near(a.max_exponent(), rng), rng);
+    question.b[large] = number(b, near(b.max_exponent(), rng), rng);
+    if opposite != large && below(4, rng) > 0 {
+        let sign = u64::from(b.signed) << (b.ignored_low_bits + b.bits() - 1);
+        (question.a[opposite], question.b[opposite]) = (question.a[large], question.b[large] ^ sign);
+    }
+    if beside != large {
+        let small =
+            |format: &Format, rng: &mut _| number(format, format.min_quantum() + below(4, rng) as i32, rng);
+        (question.a[beside], question.b[beside]) = (small(a, rng), small(b, rng));
+    }
+    question
+}
+
+/// Binades of products past any sum's width.
+const WIDE: i32 = 80;
+
 /// Two factors whose product is about ±2^`exponent`; `None` where their formats do not reach it.
 fn about(signature: &Signature, exponent: i32, rng: &mut (impl Rng + ?Sized)) -> Option<(u64, u64)> {
     let Signature { a, b, .. } = signature;
@@ -149,6 +184,34 @@ mod tests {
             above += usize::from(ratio > 1.0);
         }
         assert!(below > 100 && above > 100, "{below} below, {above} above");
+    }
+
+    #[test]
+    fn a_small_product_stands_beside_a_large_one_that_cancels() {
+        let (a, b) = (format::E4M3, format::E3M2);
+        let signature = Signature { k: 16, a, b, c: format::FP32, d: format::FP32, scale: None };
+        let mut rng = Xoshiro256PlusPlus::seed_from_u64(3);
+        let value = |a_bits, b_bits| match (a.decode(a_bits), b.decode(b_bits)) {
+            (
+                Decoded::Finite { negative: x, significand: m, exponent: e },
+                Decoded::Finite { negative: y, significand: n, exponent: f },
+            ) => {
+                let magnitude =
+                    (m * n) as f64 * 2f64.powi(e + f - (a.fraction_bits + b.fraction_bits) as i32);
+                if x == y { magnitude } else { -magnitude }
+            }
+            other => panic!("{other:?}"),
+        };
+        let mut pairs = 0;
+        for _ in 0..1000 {
+            let question = extremes(&signature, &mut rng);
+            let values: Vec<f64> = question.a.iter().zip(&question.b).map(|(&a, &b)| value(a, b)).collect();
+            let large = values.iter().copied().fold(0.0, |most: f64, value| most.max(value.abs()));
+            let cancels = values.iter().sum::<f64>().abs() < large;
+            let distant = |x: &f64| *x != 0.0 && large / x.abs() > 2f64.powi(20);
+            pairs += usize::from(cancels && values.iter().any(distant));
+        }
+        assert!(pairs > 50, "{pairs}");
     }
 
     #[test]
