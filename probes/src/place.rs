@@ -114,6 +114,11 @@ pub fn question(signature: &Signature, values: &[(Summand, Dyadic)]) -> Option<D
     if all_set { Some(question) } else { with_scales(signature, values) }
 }
 
+/// The sign bit of a format; no bit where it has none.
+pub(crate) fn sign_bit(format: &Format) -> u64 {
+    u64::from(format.signed) << (format.ignored_low_bits + format.bits() - 1)
+}
+
 /// The same with scales that bring the values of each block within reach of its factors; `None` if
 /// values of one block are too far apart.
 fn with_scales(signature: &Signature, values: &[(Summand, Dyadic)]) -> Option<DotAdd> {

@@ -63,8 +63,8 @@ pub fn extremes(signature: &Signature, rng: &mut (impl Rng + ?Sized)) -> DotAdd 
     question.a[large] = number(a, near(a.max_exponent(), rng), rng);
     question.b[large] = number(b, near(b.max_exponent(), rng), rng);
     if opposite != large && below(4, rng) > 0 {
-        let sign = u64::from(b.signed) << (b.ignored_low_bits + b.bits() - 1);
-        (question.a[opposite], question.b[opposite]) = (question.a[large], question.b[large] ^ sign);
+        (question.a[opposite], question.b[opposite]) =
+            (question.a[large], question.b[large] ^ place::sign_bit(b));
     }
     if beside != large {
         let small =

@@ -82,8 +82,7 @@ pub fn mirrored(signature: &Signature, question: &DotAdd, rng: &mut (impl Rng + 
             }
         }
         Summand::Product(k) => {
-            let format = &signature.b;
-            let sign = u64::from(format.signed) << (format.ignored_low_bits + format.bits() - 1);
+            let sign = place::sign_bit(&signature.b);
             (mirrored.a[k], mirrored.b[k]) = (mirrored.a[of], mirrored.b[of] ^ sign);
             if let Some(scale) = signature.scale {
                 let (from, to) = (of / scale.block, k / scale.block);

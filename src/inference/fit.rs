@@ -94,7 +94,7 @@ pub fn improve_within(
     for most in [GLIMPSED, all.len()] {
         let answers = thinned(&all, most.max(1));
         let turns = if is_stuck { &[Turn::Once] } else { Turn::of(stage.class) };
-        fitted = improve_with(evidence, fitted, &answers, stage.class, turns, budget);
+        fitted = improve_on(evidence, fitted, &answers, stage.class, turns, budget);
         is_stuck = fitted.contradicted > 0;
         if fitted.contradicted > tolerated(answers.len()) {
             return ControlFlow::Break(fitted);
@@ -115,30 +115,9 @@ const MOSTLY: usize = 10;
 /// The best turn explains at least one of so many answers, or none leads out of here.
 const PROGRESS: usize = 50;
 
-/// Improves a model on these answers, which are of this class or simpler ones, within a budget. Deterministic
-/// for any number of threads.
+/// Improves a model on these answers, which are of this class or simpler ones, by these turns, within a budget.
+/// Deterministic for any number of threads.
 pub fn improve_on(
-    evidence: &Evidence,
-    start: Fitted,
-    answers: &[&Answered],
-    class: Class,
-    budget: &Budget,
-) -> Fitted {
-    improve_with(evidence, start, answers, class, Turn::of(class), budget)
-}
-
-/// The same, by turning one knob at a time.
-pub fn improve_once(
-    evidence: &Evidence,
-    start: Fitted,
-    answers: &[&Answered],
-    class: Class,
-    budget: &Budget,
-) -> Fitted {
-    improve_with(evidence, start, answers, class, &[Turn::Once], budget)
-}
-
-fn improve_with(
     evidence: &Evidence,
     start: Fitted,
     answers: &[&Answered],
@@ -296,7 +275,7 @@ fn best_of_all(
 
 /// What is turned, the next where the one before leads no further.
 #[derive(Clone, Copy, Debug)]
-enum Turn {
+pub enum Turn {
     /// One knob.
     Once,
     /// Several things about an alignment, or the same in all rules.
@@ -313,7 +292,7 @@ enum Turn {
 
 impl Turn {
     /// Those that lead on with answers of a class.
-    fn of(class: Class) -> &'static [Turn] {
+    pub fn of(class: Class) -> &'static [Turn] {
         match class {
             Class::Plain => {
                 &[Turn::Once, Turn::Jointly, Turn::Positions, Turn::Twice, Turn::Apart, Turn::Far]

@@ -15,7 +15,7 @@ use rayon::prelude::*;
 use super::budget::Budget;
 use super::depth::{self, Depths};
 use super::evidence::{Answered, Class, Evidence, Stage};
-use super::fit::{self, Fitted};
+use super::fit::{self, Fitted, Turn};
 use super::grid;
 use super::knobs::Scope;
 use super::search::Search;
@@ -165,7 +165,8 @@ pub fn fit(evidence: &Evidence, start: &Model, rules: Start) -> Fitted {
         // Some depend on all sums.
         beam = search.scored(beam, &all);
         if beam[0].contradicted > 0 && !is_hopeless {
-            beam.push(fit::improve_once(evidence, beam[0].clone(), &all, class, &Budget::of(EACH)));
+            let (best, budget) = (beam[0].clone(), Budget::of(EACH));
+            beam.push(fit::improve_on(evidence, best, &all, class, &[Turn::Once], &budget));
             beam = search.scored(beam, &all);
         }
         if beam[0].contradicted == 0 {
@@ -196,15 +197,13 @@ fn improved(
     let mut better = beam[0].clone();
     if better.contradicted > 0 && !budget.is_spent() {
         // Powers of two do not show everything about the sums above.
-        better = match is_trifle(&better) {
-            true => fit::improve_once(evidence, better, answers, class, budget),
-            false => fit::improve_on(evidence, better, answers, class, budget),
-        };
+        let turns = if is_trifle(&better) { &[Turn::Once] } else { Turn::of(class) };
+        better = fit::improve_on(evidence, better, answers, class, turns, budget);
     }
     if class == Class::Plain && !is_trifle(&better) && !budget.is_spent() {
         // Single turns may have led astray.
         for start in grid::improve(evidence.signature(), beam[0].clone(), rule, answers, budget) {
-            let other = fit::improve_on(evidence, start, answers, class, budget);
+            let other = fit::improve_on(evidence, start, answers, class, Turn::of(class), budget);
             better = if other.contradicted < better.contradicted { other } else { better };
             if better.contradicted == 0 {
                 break;
