@@ -324,6 +324,11 @@ pub enum Beyond {
     Saturates,
 }
 
+impl Beyond {
+    /// All, in this order.
+    pub const EVERY: [Beyond; 3] = [Beyond::Wraps, Beyond::MagnitudeWraps, Beyond::Saturates];
+}
+
 /// The sign of a zero sum.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ZeroSigns {

@@ -33,6 +33,11 @@ impl Budget {
         self.spent.load(Ordering::Relaxed) > self.limit
     }
 
+    /// A model has been held against so many answers.
+    pub fn spend(&self, answers: usize) {
+        self.spent.fetch_add(MODEL + answers as u64, Ordering::Relaxed);
+    }
+
     /// Counts the answers that contradict a model, as [`fit::contradicted`] does, and what that costs.
     pub fn contradicted(&self, model: &Model, answers: &[&Answered], limit: usize) -> usize {
         let mut seen = MODEL;

@@ -5,7 +5,10 @@
 //! summands are aligned and the sum is rounded for all to be tried, on few answers.
 
 use mmaprobe_model::format::RoundTo;
-use mmaprobe_model::tree::{Added, Alignment, Exponents, Far, Fused, Model, Normalised, Rule, RuleId};
+use mmaprobe_model::scalar::Scalar;
+use mmaprobe_model::tree::{
+    Added, Alignment, Beyond, Carry, Exponents, Far, Fused, Model, Normalised, Rule, RuleId,
+};
 use mmaprobe_model::{Format, Rounding};
 use mmaprobe_probes::Signature;
 use rayon::prelude::*;
@@ -25,54 +28,57 @@ const EXPLAINED: usize = 2;
 const GLANCED: usize = 24;
 /// Of those that were explained, the part that may no longer be: one of so many.
 const BREAKABLE: usize = 3;
-/// Answers of each kind that the best of those are tried on, and how many these are.
-const SAMPLED: usize = 300;
-const PROMISING: usize = 60;
-/// Rules that are held against all answers.
-const CLOSELY: usize = 6;
+/// The best of those, and those that are kept, at least, where half of them are left out.
+const PROMISING: usize = 30_000;
+const KEPT: usize = 1000;
+/// Rules that are held against all answers, one after the other; and answers that contradict one, which all others are
+/// tried on before the next.
+const CLOSELY: usize = 16;
+const TELLING: usize = 10;
 /// Times that all combinations are gone through.
 const TIMES: usize = 3;
-/// Fewer answers than that are not worth it.
-const WORTH: usize = 3;
-
 /// Variants of a kind of combinations, at most.
 const VARIANTS: usize = 4;
 /// Of a kind of combinations, the best that are not the best of all.
 const OTHERS: usize = 2;
 
 /// Models with other choices for a rule that few of these answers contradict, found by going through all
-/// combinations of some of them, then of others, within a budget: the best first, and then those that may be
-/// better with another thing turned. Deterministic for any number of threads.
+/// combinations of some of them, then of others, within a budget; what explains more is `settled` at once, by turning
+/// single things. The best first, and then those that may be better with another thing turned. Deterministic for any
+/// number of threads.
 pub fn improve(
     signature: &Signature,
     mut best: Fitted,
     rule: RuleId,
+    kinds: &[Kind],
     answers: &[&Answered],
     budget: &Budget,
+    settled: &dyn Fn(Fitted) -> Fitted,
 ) -> Vec<Fitted> {
     let mut others: Vec<Fitted> = Vec::new();
+    let is_done = |best: &Fitted| best.contradicted == 0 || budget.is_spent();
     for _ in 0..TIMES {
         let before = best.contradicted;
-        let kinds =
-            [Combinations::formats, Combinations::rounded, Combinations::positions, Combinations::far];
-        for combinations in kinds {
+        for &kind in kinds {
+            let known = best.contradicted;
             for variant in 0..VARIANTS {
-                if best.contradicted < WORTH || budget.is_spent() {
+                if is_done(&best) {
                     break;
                 }
-                if let Some(combinations) = combinations(signature, &best.model, rule, variant) {
-                    let mut found = combinations.best(&best, rule, answers, budget).into_iter();
-                    if let Some(better) = found.next() {
-                        match better.contradicted < best.contradicted {
-                            true => best = better,
-                            false => others.push(better),
-                        }
+                let mut found = kind.best(signature, &best, rule, variant, answers, budget).into_iter();
+                if let Some(better) = found.next() {
+                    match better.contradicted < best.contradicted {
+                        true => best = better,
+                        false => others.push(better),
                     }
-                    others.extend(found.take(OTHERS - 1));
                 }
+                others.extend(found.take(OTHERS - 1));
+            }
+            if best.contradicted < known {
+                best = settled(best);
             }
         }
-        if best.contradicted == before {
+        if best.contradicted == before || is_done(&best) {
             break;
         }
     }
@@ -80,6 +86,96 @@ pub fn improve(
     others.sort_by_key(|other| other.contradicted);
     others.truncate(2 * OTHERS);
     std::iter::once(best).chain(others).collect()
+}
+
+/// What is combined.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Every way to align summands, and none, with every rounding of the result to all bits of any format, or to as
+    /// many as before, and with a result that is not normalised.
+    Formats,
+    /// Every way to align summands, with every number of bits that carries have room for.
+    Carries,
+    /// Every way to align one summand after the other.
+    OneByOne,
+    /// Every way to align summands, and none, with every rounding of the result to any number of bits of its format.
+    Rounded,
+    /// Every way to align summands, with every other way for those far below.
+    Far,
+    /// Every way to align the first summand, with every way to align the others.
+    Positions,
+}
+
+impl Kind {
+    /// All, the cheapest first.
+    pub const ALL: [Kind; 6] =
+        [Kind::Formats, Kind::Carries, Kind::OneByOne, Kind::Rounded, Kind::Far, Kind::Positions];
+    /// For a rule that explains nearly everything: what shows in few answers first.
+    pub const FEW_ANSWERS: [Kind; 6] =
+        [Kind::Far, Kind::Formats, Kind::Carries, Kind::OneByOne, Kind::Rounded, Kind::Positions];
+
+    /// The best models of a variant of this kind, the best first; none if there is no such variant.
+    fn best(
+        self,
+        signature: &Signature,
+        best: &Fitted,
+        rule: RuleId,
+        variant: usize,
+        answers: &[&Answered],
+        budget: &Budget,
+    ) -> Vec<Fitted> {
+        // What is added to nothing is not aligned.
+        let is_lone = knobs::arity(&best.model, rule) < 2;
+        let combinations = match self {
+            Kind::Formats | Kind::Rounded if is_lone && variant > 0 => None,
+            Kind::Carries | Kind::Far | Kind::Positions if is_lone => None,
+            Kind::Formats => Combinations::formats(signature, &best.model, rule, variant),
+            Kind::Carries => Combinations::carries(&best.model, rule, variant),
+            Kind::OneByOne => return one_by_one(best, rule, variant, answers, budget),
+            Kind::Rounded => Combinations::rounded(signature, &best.model, rule, variant),
+            Kind::Far => Combinations::far(&best.model, rule, variant),
+            Kind::Positions => Combinations::positions(&best.model, rule, variant),
+        };
+        let Some(mut combinations) = combinations else { return Vec::new() };
+        if is_lone {
+            combinations.added = vec![Added::Exact];
+        }
+        combinations.best(best, rule, answers, budget)
+    }
+}
+
+/// Summands of a sum that are aligned one after the other, at most.
+const POSITIONS: usize = 40;
+
+/// The best model in which each summand of the sum is aligned in a way of its own: of none is anything lost at first,
+/// then of one after the other, in the best way. In the second variant with the other kind of exponents; in the third
+/// all are aligned as they were at first.
+fn one_by_one(
+    best: &Fitted,
+    rule: RuleId,
+    variant: usize,
+    answers: &[&Answered],
+    budget: &Budget,
+) -> Vec<Fitted> {
+    let arity = knobs::arity(&best.model, rule);
+    if !(2..=POSITIONS).contains(&arity) || variant > 2 {
+        return Vec::new();
+    }
+    let mut found = best.clone();
+    if variant < 2 {
+        let fused = variant_of(&best.model.tree.rules[rule], variant);
+        found.model.tree.rules[rule].added = Added::Fused(Fused { alignment: vec![WHOLE], ..fused });
+        found.contradicted = budget.contradicted(&found.model, answers, usize::MAX);
+    }
+    for position in 0..arity {
+        if found.contradicted == 0 || budget.is_spent() {
+            break;
+        }
+        let combinations = Combinations::position(&found.model, rule, position, arity);
+        let better = combinations.best(&found, rule, answers, budget).into_iter().next();
+        found = better.filter(|better| better.contradicted < found.contradicted).unwrap_or(found);
+    }
+    vec![found]
 }
 
 /// Two lists of things about a rule, each of which can be had with each of the other.
@@ -92,10 +188,12 @@ struct Combinations {
 enum Other {
     /// What becomes of the sum.
     Normalised(Normalised),
+    /// How many carries the sum has room for.
+    Carry(Carry),
     /// How all summands but the first are aligned.
     Rest(Alignment),
-    /// How those far below are aligned.
-    Far(Far),
+    /// How those far below are aligned, of the first summands or the others.
+    Far(usize, Far),
 }
 
 impl Combinations {
@@ -117,7 +215,7 @@ impl Combinations {
             bits.flat_map(move |bits| to_bits(own, format, bits))
         });
         Some(Combinations {
-            added: aligned(own, variant),
+            added: aligned(own, variant).chain(aligned_apart(own, variant)).collect(),
             others: all_bits.chain(open(model, rule)).collect(),
         })
     }
@@ -131,12 +229,20 @@ impl Combinations {
         };
         let fewer_bits = (0..=format.fraction_bits).flat_map(|bits| to_bits(own, format, bits));
         let others = fewer_bits.chain(open(model, rule)).collect();
-        Some(Combinations { added: aligned(own, variant), others })
+        Some(Combinations { added: aligned(own, variant).collect(), others })
+    }
+
+    /// Every way to align summands, with every number of bits that carries have room for.
+    fn carries(model: &Model, rule: RuleId, variant: usize) -> Option<Combinations> {
+        let carry = |bits| Beyond::EVERY.map(|beyond| Other::Carry(Carry { bits, beyond }));
+        let others = (0..=knobs::MOST_CARRY_BITS).flat_map(carry).collect();
+        let added = aligned(&model.tree.rules[rule], variant).filter(|added| *added != Added::Exact);
+        Some(Combinations { added: added.collect(), others })
     }
 
     /// Every way to align the first summand, with every way to align the others; in the second variant with a
     /// sticky bit, or without.
-    fn positions(_: &Signature, model: &Model, rule: RuleId, variant: usize) -> Option<Combinations> {
+    fn positions(model: &Model, rule: RuleId, variant: usize) -> Option<Combinations> {
         let Added::Fused(fused) = &model.tree.rules[rule].added else { return None };
         if variant > 1 {
             return None;
@@ -149,18 +255,32 @@ impl Combinations {
         })
     }
 
-    /// Every way to align summands, with every other way for those far below; there is one variant.
-    fn far(_: &Signature, model: &Model, rule: RuleId, variant: usize) -> Option<Combinations> {
-        if variant > 0 {
-            return None;
-        }
+    /// Every way to align summands, with every other way for those far below: all summands, in the second variant the
+    /// first alone, in the third all but the first.
+    fn far(model: &Model, rule: RuleId, variant: usize) -> Option<Combinations> {
         let fused = knobs::aligned(&model.tree.rules[rule].added);
-        let aligned = |alignment| Added::Fused(Fused { alignment: vec![alignment], ..fused.clone() });
-        let far = |distance| Rounding::EVERY.map(|rounding| Other::Far(Far { distance, rounding }));
-        Some(Combinations {
-            added: alignments().map(aligned).collect(),
+        let (first, rest) = (fused.alignment[0], *fused.alignment_of(1));
+        let aligned = |alignment| match variant {
+            0 => vec![alignment],
+            1 => vec![alignment, rest],
+            _ => vec![first, alignment],
+        };
+        let position = variant / 2;
+        let far = |distance| Rounding::EVERY.map(|rounding| Other::Far(position, Far { distance, rounding }));
+        let with = |alignment| Added::Fused(Fused { alignment: aligned(alignment), ..fused.clone() });
+        (variant <= 2).then(|| Combinations {
+            added: alignments().map(with).collect(),
             others: (0..=knobs::MOST_DISTANCE).flat_map(far).collect(),
         })
+    }
+
+    /// Every way to align one summand, by its position.
+    fn position(model: &Model, rule: RuleId, position: usize, arity: usize) -> Combinations {
+        let own = &model.tree.rules[rule];
+        let fused = knobs::aligned(&own.added);
+        let added =
+            alignments().map(|alignment| Added::Fused(knobs::aligned_at(&fused, arity, position, alignment)));
+        Combinations { added: added.collect(), others: vec![Other::Normalised(own.normalised)] }
     }
 
     fn len(&self) -> usize {
@@ -173,9 +293,12 @@ impl Combinations {
         let mut normalised = own.normalised;
         match (&self.others[index % self.others.len()], &mut added) {
             (Other::Normalised(other), _) => normalised = *other,
+            (Other::Carry(carry), Added::Fused(fused)) => fused.carry = Some(*carry),
             (Other::Rest(rest), Added::Fused(fused)) => fused.alignment.push(*rest),
-            (Other::Far(far), Added::Fused(fused)) => fused.alignment[0].far = Some(*far),
-            (Other::Rest(_) | Other::Far(_), Added::Exact) => unreachable!("only aligned sums have those"),
+            (Other::Far(position, far), Added::Fused(fused)) => fused.alignment[*position].far = Some(*far),
+            (Other::Carry(_) | Other::Rest(_) | Other::Far(..), Added::Exact) => {
+                unreachable!("only aligned sums have those")
+            }
         }
         Rule { added, normalised, ..own.clone() }
     }
@@ -204,31 +327,39 @@ impl Combinations {
         };
         let mut promising: Vec<(usize, usize)> =
             (0..self.len()).into_par_iter().map_init(|| best.model.clone(), glance).flatten().collect();
+        promising.sort_unstable();
+        promising.truncate(PROMISING);
         let with = |index: usize| {
             let mut model = best.model.clone();
             model.tree.rules[rule] = self.rule(own, index);
             model
         };
-        promising.sort_unstable();
-        promising.truncate(PROMISING);
-        let sample: Vec<&Answered> =
-            [wrong, right].into_iter().flat_map(|some| fit::thinned(some, SAMPLED)).collect();
-        let held = Held::new(&best.model, &sample);
-        let mut sampled: Vec<(usize, u32, usize)> = promising
-            .into_par_iter()
-            .map(|(_, index)| {
-                let model = with(index);
-                (budget.contradicted_held(&model, &held, usize::MAX), simplicity::exceptions(&model), index)
-            })
-            .collect();
-        sampled.sort_unstable();
-        sampled.truncate(CLOSELY);
-        let mut found: Vec<(usize, u32, usize)> = sampled
-            .into_par_iter()
-            .map(|(_, exceptions, index)| {
-                (budget.contradicted(&with(index), answers, usize::MAX), exceptions, index)
-            })
-            .collect();
+        let mut found: Vec<(usize, u32, usize)> = Vec::new();
+        for _ in 0..CLOSELY {
+            if promising.is_empty() {
+                break;
+            }
+            // What explains most of what has been asked of all of them is held against all answers.
+            let (_, index) = promising.remove(0);
+            let model = with(index);
+            let mut executor = Scalar::new(&model).expect("a model of the grammar can be executed");
+            let failed: Vec<&Answered> =
+                answers.iter().copied().filter(|answered| !fit::explains(&mut executor, answered)).collect();
+            budget.spend(answers.len());
+            found.push((failed.len(), simplicity::exceptions(&model), index));
+            if failed.is_empty() {
+                break;
+            }
+            // Where it fails, others like it do.
+            let telling = Held::new(&best.model, &fit::thinned(&failed, TELLING));
+            let count = |scratch: &mut Model, (known, index): (usize, usize)| {
+                scratch.tree.rules[rule] = self.rule(own, index);
+                (known + budget.contradicted_in_passing(scratch, &telling, usize::MAX), index)
+            };
+            promising = promising.into_par_iter().map_init(|| best.model.clone(), count).collect::<Vec<_>>();
+            promising.sort_unstable();
+            promising.truncate((promising.len() / 2).max(KEPT));
+        }
         found.sort_unstable();
         found
             .into_iter()
@@ -259,7 +390,20 @@ fn open(model: &Model, rule: RuleId) -> Option<Other> {
 
 /// Every width and rounding of an aligned sum, and an exact one; in some variants with the other kind of exponents,
 /// or with a sticky bit where there was none, or without one.
-fn aligned(own: &Rule, variant: usize) -> Vec<Added> {
+fn aligned(own: &Rule, variant: usize) -> impl Iterator<Item = Added> {
+    let fused = variant_of(own, variant);
+    let with = move |alignment| Added::Fused(Fused { alignment: vec![alignment], ..fused.clone() });
+    std::iter::once(Added::Exact).chain(alignments().map(with))
+}
+
+/// The same, with something lost of the first summand alone, or of all but the first.
+fn aligned_apart(own: &Rule, variant: usize) -> impl Iterator<Item = Added> {
+    let fused = variant_of(own, variant);
+    let some = alignments().flat_map(|alignment| [[alignment, WHOLE], [WHOLE, alignment]]);
+    some.map(move |alignment| Added::Fused(Fused { alignment: alignment.to_vec(), ..fused.clone() }))
+}
+
+fn variant_of(own: &Rule, variant: usize) -> Fused {
     let mut fused = knobs::aligned(&own.added);
     fused.sticky ^= variant / 2 == 1;
     if variant % 2 == 1 {
@@ -268,9 +412,12 @@ fn aligned(own: &Rule, variant: usize) -> Vec<Added> {
             Exponents::Normalised => Exponents::Raw,
         };
     }
-    let with = |alignment| Added::Fused(Fused { alignment: vec![alignment], ..fused.clone() });
-    std::iter::once(Added::Exact).chain(alignments().map(with)).collect()
+    fused
 }
+
+/// The alignment of a summand of which next to nothing is lost.
+const WHOLE: Alignment =
+    Alignment { fraction_bits: knobs::MOST_FRACTION_BITS, rounding: Rounding::TowardZero, far: None };
 
 /// Every way to align summands, but for those far below.
 pub fn alignments() -> impl Iterator<Item = Alignment> {

@@ -22,15 +22,15 @@ use super::evidence::{Class, Evidence};
 pub use ends::{turn_ends, turn_ends_of_each};
 pub use everywhere::turn_everywhere;
 pub use joint::{
-    split, turn_alignments, turn_alike, turn_each_alignment, turn_exact_but_far, turn_far, turn_filed,
-    turn_kind, turn_near_far, turn_positions, turn_zeros,
+    aligned_at, split, turn_alignments, turn_alike, turn_each_alignment, turn_exact_but_far, turn_far,
+    turn_filed, turn_kind, turn_near_far, turn_positions, turn_zeros,
 };
 pub use nans::nan_rules;
 use nans::nan_words;
 use products::{product_words, products};
 pub use products::{turn_product_exponents, turn_products};
 use rule::turn_rule;
-pub use rule::{MOST_DISTANCE, MOST_FRACTION_BITS, aligned, intermediate};
+pub use rule::{MOST_CARRY_BITS, MOST_DISTANCE, MOST_FRACTION_BITS, aligned, intermediate};
 use scales::place_scales;
 use starts::{Pairs, add_pairs, start_sums, sum_lone_products, swapped_starts};
 use twice::round_twice;
@@ -232,6 +232,11 @@ impl Shape {
         let products_overflow = model.product != Product::Exact;
         Shape { arity: arities.max().unwrap_or(0), is_root, products_overflow }
     }
+}
+
+/// The largest number of summands of a sum that follows a rule.
+pub fn arity(model: &Model, rule: RuleId) -> usize {
+    Shape::of(model, rule).arity
 }
 
 /// The format that the same bits have if the ignored ones count.

@@ -9,12 +9,14 @@ use rayon::prelude::*;
 use super::asking::Outline;
 use super::budget::Budget;
 use super::evidence::{Answered, Class, Evidence, Stage};
-use super::fit::{self, Fitted};
+use super::fit::{self, Fitted, Turn};
+use super::grid::Kind;
 use super::knobs::{Knob, Turned};
+use super::nodewise::Effort;
 use super::order::{self, Skeleton};
 use super::search::Search;
 use super::structure::{self, Structure};
-use super::{Progress, alike, nodewise, regroup};
+use super::{Progress, alike, grid, nodewise, regroup};
 
 /// What there is to start from.
 #[derive(Clone, Copy)]
@@ -89,8 +91,8 @@ impl Looked {
     }
 
     /// A look at rules that were found sum by sum.
-    fn sum_by_sum(evidence: &Evidence, start: Model) -> Looked {
-        let fitted = nodewise::fit(evidence, &start, nodewise::Start::Guessed);
+    fn sum_by_sum(evidence: &Evidence, start: Model, effort: Effort) -> Looked {
+        let fitted = nodewise::fit(evidence, &start, nodewise::Start::Guessed, effort);
         Looked { fitted, start, is_cut: false, summed: Some(evidence.answers.len()) }
     }
 
@@ -137,6 +139,10 @@ pub fn known(evidence: &Evidence, known: Fitted) -> Fitted {
     if improved.contradicted == 0 {
         return improved;
     }
+    let improved = rule_by_rule(evidence, improved);
+    if improved.contradicted == 0 {
+        return improved;
+    }
     let improved = with_own_rules_improved(evidence, improved);
     if improved.contradicted == 0 {
         return improved;
@@ -146,7 +152,7 @@ pub fn known(evidence: &Evidence, known: Fitted) -> Fitted {
         return improved;
     }
     // What is known of each sum is mostly right.
-    let again = nodewise::fit(evidence, &improved.model, nodewise::Start::Known);
+    let again = nodewise::fit(evidence, &improved.model, nodewise::Start::Known, Effort::Usual);
     better_of(evidence, improved, again)
 }
 
@@ -159,6 +165,33 @@ fn with_own_rules_improved(evidence: &Evidence, fitted: Fitted) -> Fitted {
     let own = Fitted { model, contradicted: fitted.contradicted };
     let own = fit::improve(evidence, own, Stage::LAST, &Budget::of(LONG));
     better_of(evidence, fitted, fit::settle_nans(evidence, own))
+}
+
+/// Rules of which all there is to one is turned at once, and answers that models may be held against for each.
+const RULES: usize = 5;
+const EACH_RULE: u64 = 10_000_000;
+
+/// A model that explains nearly everything, with all there is to one of its rules turned at once, one rule after the
+/// other.
+fn rule_by_rule(evidence: &Evidence, fitted: Fitted) -> Fitted {
+    let answers: Vec<&Answered> = evidence.answers.iter().collect();
+    let rules = fitted.model.tree.rules.len();
+    let mut best = fitted;
+    if rules > RULES || best.contradicted * NEARLY > answers.len() {
+        return best;
+    }
+    for rule in 0..rules {
+        let budget = Budget::of(EACH_RULE);
+        let turns = [Turn::Once, Turn::Jointly];
+        let settled = |start| fit::improve_on(evidence, start, &answers, Class::Nan, &turns, &budget);
+        let (signature, kinds) = (evidence.signature(), &Kind::FEW_ANSWERS);
+        let found = grid::improve(signature, best.clone(), rule, kinds, &answers, &budget, &settled);
+        best = found.into_iter().fold(best, |best, other| better_of(evidence, best, other));
+        if best.contradicted == 0 {
+            break;
+        }
+    }
+    fit::settle_nans(evidence, best)
 }
 
 /// A quick look at every structure: those that the fewest answers contradict first, at least one.
@@ -339,16 +372,41 @@ pub fn longer(starts: &Starts, mut looked: Vec<Looked>) -> Vec<Looked> {
         return looked;
     }
     for start in chosen {
-        looked.push(Looked::sum_by_sum(evidence, start));
+        looked.push(Looked::sum_by_sum(evidence, start, Effort::Usual));
         if looked.last().is_some_and(|looked| looked.is_nearly_explained(evidence)) {
             break;
         }
     }
-    let mut looked = recounted(evidence, looked);
+    let looked = recounted(evidence, looked);
+    if looked[0].is_nearly_explained(evidence) {
+        return looked;
+    }
+    let mut looked = closer_sum_by_sum(evidence, looked);
     if looked[0].is_nearly_explained(evidence) {
         return looked;
     }
     lengthened(evidence, &mut looked, LONGER);
+    recounted(evidence, looked)
+}
+
+/// Trees whose rules are looked for sum by sum once more, closely.
+const CLOSER: usize = 3;
+
+/// A closer look, sum by sum, at the best of the trees that were looked at in that way, where they have few sums. The
+/// best first.
+fn closer_sum_by_sum(evidence: &Evidence, mut looked: Vec<Looked>) -> Vec<Looked> {
+    let is_worth_it = |looked: &&Looked| {
+        looked.summed == Some(evidence.answers.len())
+            && Effort::is_closer(nodewise::individual(&looked.start).0.tree.rules.len())
+    };
+    let best: Vec<Model> =
+        looked.iter().filter(is_worth_it).take(CLOSER).map(|looked| looked.start.clone()).collect();
+    for start in best {
+        looked.push(Looked::sum_by_sum(evidence, start, Effort::Close));
+        if looked.last().is_some_and(|looked| looked.is_nearly_explained(evidence)) {
+            break;
+        }
+    }
     recounted(evidence, looked)
 }
 
@@ -428,7 +486,7 @@ pub fn closely(starts: &Starts, mut looked: Vec<Looked>, progress: &dyn Progress
             continue;
         }
         trees.push(start.tree.clone());
-        let Looked { fitted, .. } = Looked::sum_by_sum(evidence, start);
+        let Looked { fitted, .. } = Looked::sum_by_sum(evidence, start, Effort::Usual);
         if fitted.contradicted == 0 {
             return fitted;
         }

@@ -16,7 +16,7 @@ use super::budget::Budget;
 use super::depth::{self, Depths};
 use super::evidence::{Answered, Class, Evidence, Stage};
 use super::fit::{self, Fitted, Turn};
-use super::grid;
+use super::grid::{self, Kind};
 use super::knobs::Scope;
 use super::search::Search;
 use super::simplicity;
@@ -57,12 +57,17 @@ pub fn sums(model: &Model) -> Vec<Sum> {
 const SHARED: u64 = 30_000_000;
 /// Answers that models may be held against for one sum and one class of answers.
 const EACH: u64 = 20_000_000;
+/// And for all sums of a tree that is looked at closely.
+const EVERY: u64 = 250_000_000;
 /// Models that explain about as much as the best are taken along to the next sum: one of so many answers more may
 /// contradict them.
 const ABOUT: usize = 8;
 /// When these are spent and more than one of so many answers about the sum is unexplained, the tree is given up:
 /// it is wrong, or nothing below can be found either.
 const HOPELESS: usize = 100;
+
+/// Few answers about a sum are unexplained: one of so many.
+const FEW: usize = 50;
 
 /// What the rules are that a search starts from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,6 +76,30 @@ pub enum Start {
     Guessed,
     /// Known from a search before, and mostly right.
     Known,
+}
+
+/// How much may be tried.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Effort {
+    /// As much for each sum of any tree.
+    Usual,
+    /// More for each sum where there are few.
+    Close,
+}
+
+impl Effort {
+    /// Answers that models may be held against for each of so many sums and one class of answers.
+    fn each(self, sums: usize) -> u64 {
+        match self {
+            Effort::Usual => EACH,
+            Effort::Close => EACH.max(EVERY / sums.max(1) as u64),
+        }
+    }
+
+    /// Whether a close look at so many sums is closer than the usual one.
+    pub fn is_closer(sums: usize) -> bool {
+        Effort::Close.each(sums) > Effort::Usual.each(sums)
+    }
 }
 
 /// Answers, and for each how deep the sums are that it depends on.
@@ -92,13 +121,14 @@ impl<'e> ByDepth<'e> {
 
 /// Finds rules for a tree; the rules that it comes with are where the search starts. Deterministic for any number of
 /// threads.
-pub fn fit(evidence: &Evidence, start: &Model, rules: Start) -> Fitted {
+pub fn fit(evidence: &Evidence, start: &Model, rules: Start, effort: Effort) -> Fitted {
     let (model, order) = individual(start);
     let depths = Depths::new(&model, &order, depth::unchanged(evidence));
     let depth_of = |answered| (answered, depths.of(evidence.signature(), answered));
     let by_depth = ByDepth(evidence.answers.par_iter().map(depth_of).collect());
     let own_rules = model.tree.rules.len();
-    let mut search = Search::narrow(evidence, EACH);
+    let each = effort.each(order.len());
+    let mut search = Search::narrow(evidence, each);
     let mut is_hopeless = false;
     let mut beam = vec![Fitted { model, contradicted: usize::MAX }];
     let mut shared: Option<Fitted> = None;
@@ -126,8 +156,10 @@ pub fn fit(evidence: &Evidence, start: &Model, rules: Start) -> Fitted {
         if is_hopeless {
             break;
         }
+        // Whether a sum above has left something unexplained.
+        let mut leaves_any = false;
         for (depth, &rule) in order.iter().enumerate() {
-            search.budget = Budget::of(EACH);
+            search.budget = Budget::of(each);
             let about = by_depth.answers(class, depth, usize::MAX);
             beam = search.scored(beam, &about);
             if class == Class::Plain && beam[0].contradicted > 0 {
@@ -156,6 +188,14 @@ pub fn fit(evidence: &Evidence, start: &Model, rules: Start) -> Fitted {
             beam.push(before);
             beam = search.scored(beam, &about);
             retain_best(&mut beam);
+            let is_first = beam[0].contradicted > 0 && !leaves_any && !search.budget.is_spent();
+            if class == Class::Plain && is_first && is_trifle(&beam[0], about.len()) {
+                let found = last_resort(evidence, beam[0].clone(), rule, &about);
+                beam.insert(0, found);
+                beam = search.scored(beam, &about);
+                retain_best(&mut beam);
+            }
+            leaves_any = beam[0].contradicted > 0;
             is_hopeless = search.budget.is_spent() && beam[0].contradicted * HOPELESS > about.len();
             if is_hopeless {
                 break;
@@ -165,7 +205,7 @@ pub fn fit(evidence: &Evidence, start: &Model, rules: Start) -> Fitted {
         // Some depend on all sums.
         beam = search.scored(beam, &all);
         if beam[0].contradicted > 0 && !is_hopeless {
-            let (best, budget) = (beam[0].clone(), Budget::of(EACH));
+            let (best, budget) = (beam[0].clone(), Budget::of(each));
             beam.push(fit::improve_on(evidence, best, &all, class, &[Turn::Once], &budget));
             beam = search.scored(beam, &all);
         }
@@ -192,7 +232,7 @@ fn improved(
     answers: &[&Answered],
 ) -> Vec<Fitted> {
     let budget = &search.budget;
-    let is_trifle = |fitted: &Fitted| fitted.contradicted * TRIFLE <= answers.len();
+    let is_trifle = |fitted: &Fitted| is_trifle(fitted, answers.len());
     let mut beam = search.scored(beam, answers);
     let mut better = beam[0].clone();
     if better.contradicted > 0 && !budget.is_spent() {
@@ -202,7 +242,14 @@ fn improved(
     }
     if class == Class::Plain && !is_trifle(&better) && !budget.is_spent() {
         // Single turns may have led astray.
-        for start in grid::improve(evidence.signature(), beam[0].clone(), rule, answers, budget) {
+        let settled =
+            |start| fit::improve_on(evidence, start, answers, class, &[Turn::Once, Turn::Jointly], budget);
+        let signature = evidence.signature();
+        let (start, kinds) = match better.contradicted * FEW <= answers.len() {
+            true => (&better, &Kind::FEW_ANSWERS),
+            false => (&beam[0], &Kind::ALL),
+        };
+        for start in grid::improve(signature, start.clone(), rule, kinds, answers, budget, &settled) {
             let other = fit::improve_on(evidence, start, answers, class, Turn::of(class), budget);
             better = if other.contradicted < better.contradicted { other } else { better };
             if better.contradicted == 0 {
@@ -218,6 +265,23 @@ fn improved(
         return beam;
     }
     search.settle(beam, answers, class, PLATEAU)
+}
+
+/// Whether so little is unexplained of so many answers that it may have other reasons.
+fn is_trifle(fitted: &Fitted, answers: usize) -> bool {
+    fitted.contradicted * TRIFLE <= answers
+}
+
+/// Answers that models may be held against where one rule leaves next to nothing unexplained.
+const TRIFLING: u64 = 10_000_000;
+
+/// A model in which one rule explains more of these answers, of which few are unexplained, found among what shows in
+/// few answers.
+fn last_resort(evidence: &Evidence, start: Fitted, rule: RuleId, about: &[&Answered]) -> Fitted {
+    let budget = Budget::of(TRIFLING);
+    let settled = |start| fit::improve_on(evidence, start, about, Class::Plain, &[Turn::Once], &budget);
+    let (signature, kinds) = (evidence.signature(), &Kind::FEW_ANSWERS);
+    grid::improve(signature, start, rule, kinds, about, &budget, &settled).swap_remove(0)
 }
 
 /// All answers, for a model that explains nearly all plain ones: sums that add alike mostly do

@@ -38,6 +38,8 @@ pub enum Structure {
     },
     /// As plain, but where a sum is of products alone, those of each block are added first, and their sum is scaled.
     ScaledSums,
+    /// As plain, but each product that is the only one beside other summands is a sum of its own.
+    LoneSums,
     /// The products are summed exactly in groups of this many consecutive ones; then the group sums
     /// and the accumulator are added at once.
     ExactGroups {
@@ -77,6 +79,9 @@ impl Structure {
             candidates.push(Structure::FromZero { later_first: false });
             candidates.push(Structure::FromZero { later_first: true });
         }
+        if lone_products(skeleton) > 1 {
+            candidates.push(Structure::LoneSums);
+        }
         if widest >= 2 {
             candidates.push(Structure::AccumulatorLate);
         }
@@ -107,6 +112,7 @@ impl std::fmt::Display for Structure {
                 write!(f, "products in {groups} interleaved groups, then the accumulator")
             }
             Structure::ScaledSums => f.write_str("the products of each block summed, then scaled"),
+            Structure::LoneSums => f.write_str("lone products as sums of their own"),
             Structure::ExactGroups { size } => write!(f, "exact sums of {size} products first"),
         }
     }
@@ -123,6 +129,22 @@ fn widest(skeleton: &Skeleton) -> usize {
             children.iter().map(widest).max().unwrap_or(0).max(here)
         }
     }
+}
+
+/// The number of products that are the only ones beside other summands.
+fn lone_products(skeleton: &Skeleton) -> usize {
+    match skeleton {
+        Skeleton::Leaf(_) => 0,
+        Skeleton::Sum(children) | Skeleton::Inner(children) => {
+            usize::from(lone_product(children)) + children.iter().map(lone_products).sum::<usize>()
+        }
+    }
+}
+
+/// Whether one of several summands is a product, and no other.
+fn lone_product(children: &[Skeleton]) -> bool {
+    let products = children.iter().filter(|c| matches!(c, Skeleton::Leaf(Summand::Product(_)))).count();
+    products == 1 && children.len() > 1
 }
 
 fn has_inner_sum(skeleton: &Skeleton) -> bool {
@@ -219,6 +241,7 @@ pub fn start(signature: &Signature, skeleton: &Skeleton, structure: Structure) -
             rules.push(open(Rounding::Down));
             rules.push(open(Rounding::TowardZero));
         }
+        Structure::LoneSums => rules.push(rules[ROUNDED].clone()),
         Structure::ExactGroups { .. } => rules.push(exact_group),
     }
     if rules.len() == 1 && builder.has_inner {
@@ -233,7 +256,7 @@ pub fn start(signature: &Signature, skeleton: &Skeleton, structure: Structure) -
                 *rule = INNER;
             }
         }
-    } else if rules.len() > 1 && !matches!(structure, Structure::Open { .. }) {
+    } else if rules.len() > 1 && !matches!(structure, Structure::Open { .. } | Structure::LoneSums) {
         // The accumulator may be aligned in another way than the sum it is added to.
         let fused = Fused {
             alignment: [24, 31]
@@ -395,6 +418,17 @@ impl Builder<'_> {
                     });
                 }
                 self.sum(outer, ROUNDED)
+            }
+            Structure::LoneSums if lone_product(children) => {
+                let each = |child: &Skeleton| {
+                    let added = self.add(child);
+                    match child {
+                        Skeleton::Leaf(Summand::Product(_)) => self.sum(vec![added], INNER),
+                        _ => added,
+                    }
+                };
+                let children: Vec<NodeId> = children.iter().map(each).collect();
+                self.sum(children, rule)
             }
             _ => {
                 let children: Vec<NodeId> = children.iter().map(|child| self.add(child)).collect();

@@ -107,7 +107,7 @@ pub fn turn_each_alignment(model: &Model, scope: Scope) -> Vec<Turned> {
 }
 
 /// The sum of so many summands with the one at this position aligned so, and all others as they are.
-fn aligned_at(fused: &Fused, arity: usize, position: usize, alignment: Alignment) -> Fused {
+pub fn aligned_at(fused: &Fused, arity: usize, position: usize, alignment: Alignment) -> Fused {
     let mut changed = fused.clone();
     let last = *fused.alignment_of(position.max(fused.alignment.len()));
     changed.alignment.resize((position + 2).min(arity).max(fused.alignment.len()), last);

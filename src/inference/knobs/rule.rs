@@ -81,7 +81,7 @@ pub(super) const ZEROS: [(ZeroTerms, &str); 4] = [
 pub const MOST_FRACTION_BITS: u32 = 64;
 
 /// Most bits before the binary point of a limited sum: more than the carries of 64 products take.
-pub(super) const MOST_CARRY_BITS: u32 = 8;
+pub const MOST_CARRY_BITS: u32 = 8;
 
 /// A summand is never further below the largest than that: what is kept of it, and the carries above.
 pub const MOST_DISTANCE: i32 = 72;
@@ -264,6 +264,26 @@ fn turn_rounding(
                     format!("{format} with {} fraction bits", round.fraction_bits),
                     RoundTo { format, ..round },
                 );
+            }
+            // With the wrong ends, a format with less range explains no more than one with all of it.
+            let has_less_range = format.max_exponent() < signature.d.max_exponent();
+            if has_less_range {
+                let fraction_bits = round.fraction_bits.min(format.fraction_bits);
+                let to_format = RoundTo { format, fraction_bits, ..round };
+                for overflow in overflows(&to_format) {
+                    for subnormals in all_subnormals() {
+                        let choice = format!(
+                            "{format} with {fraction_bits} fraction bits, overflow {}, subnormals {}",
+                            overflow_words(overflow),
+                            subnormal_words(subnormals)
+                        );
+                        push(
+                            "format of the intermediate sum",
+                            choice,
+                            RoundTo { overflow, subnormals, ..to_format },
+                        );
+                    }
+                }
             }
         }
     }
