@@ -110,9 +110,11 @@ impl Kind {
     /// All, the cheapest first.
     pub const ALL: [Kind; 6] =
         [Kind::Formats, Kind::Carries, Kind::OneByOne, Kind::Rounded, Kind::Far, Kind::Positions];
+    /// For answers with one summand: it is aligned to nothing but zeros.
+    pub const ONE_SUMMAND: [Kind; 2] = [Kind::Formats, Kind::Rounded];
     /// For a rule that explains nearly everything: what shows in few answers first.
     pub const FEW_ANSWERS: [Kind; 6] =
-        [Kind::Far, Kind::Formats, Kind::Carries, Kind::OneByOne, Kind::Rounded, Kind::Positions];
+        [Kind::Carries, Kind::OneByOne, Kind::Far, Kind::Formats, Kind::Rounded, Kind::Positions];
 
     /// The best models of a variant of this kind, the best first; none if there is no such variant.
     fn best(
@@ -149,7 +151,7 @@ const POSITIONS: usize = 40;
 
 /// The best model in which each summand of the sum is aligned in a way of its own: of none is anything lost at first,
 /// then of one after the other, in the best way. In the second variant with the other kind of exponents; in the third
-/// all are aligned as they were at first.
+/// all are aligned as they were at first, and in the fourth as the third has left them.
 fn one_by_one(
     best: &Fitted,
     rule: RuleId,
@@ -158,7 +160,7 @@ fn one_by_one(
     budget: &Budget,
 ) -> Vec<Fitted> {
     let arity = knobs::arity(&best.model, rule);
-    if !(2..=POSITIONS).contains(&arity) || variant > 2 {
+    if !(2..=POSITIONS).contains(&arity) {
         return Vec::new();
     }
     let mut found = best.clone();

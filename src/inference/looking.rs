@@ -139,9 +139,10 @@ pub fn known(evidence: &Evidence, known: Fitted) -> Fitted {
     if improved.contradicted == 0 {
         return improved;
     }
-    let improved = rule_by_rule(evidence, improved);
-    if improved.contradicted == 0 {
-        return improved;
+    // What explains only more of the few answers that contradict a model mostly does so in a wrong way.
+    let found = rule_by_rule(evidence, improved.clone(), Stage::LAST, &[Kind::Far]);
+    if found.contradicted == 0 {
+        return found;
     }
     let improved = with_own_rules_improved(evidence, improved);
     if improved.contradicted == 0 {
@@ -169,29 +170,35 @@ fn with_own_rules_improved(evidence: &Evidence, fitted: Fitted) -> Fitted {
 
 /// Rules of which all there is to one is turned at once, and answers that models may be held against for each.
 const RULES: usize = 5;
-const EACH_RULE: u64 = 10_000_000;
+const EACH_RULE: u64 = 30_000_000;
 
-/// A model that explains nearly everything, with all there is to one of its rules turned at once, one rule after the
-/// other.
-fn rule_by_rule(evidence: &Evidence, fitted: Fitted) -> Fitted {
-    let answers: Vec<&Answered> = evidence.answers.iter().collect();
+/// A model that explains most answers of a stage, with all there is to one of its rules turned at once, one rule after
+/// the other, in combinations of these kinds. Deterministic for any number of threads.
+fn rule_by_rule(evidence: &Evidence, fitted: Fitted, stage: Stage, kinds: &[Kind]) -> Fitted {
     let rules = fitted.model.tree.rules.len();
-    let mut best = fitted;
-    if rules > RULES || best.contradicted * NEARLY > answers.len() {
-        return best;
+    if rules > RULES {
+        return fitted;
     }
+    let answers = fit::relevant(evidence, stage);
+    let scored = |model: Model| {
+        let contradicted = fit::contradicted(&model, answers.iter().copied(), usize::MAX);
+        Fitted { model, contradicted }
+    };
+    let mut best = scored(fitted.model);
     for rule in 0..rules {
-        let budget = Budget::of(EACH_RULE);
-        let turns = [Turn::Once, Turn::Jointly];
-        let settled = |start| fit::improve_on(evidence, start, &answers, Class::Nan, &turns, &budget);
-        let (signature, kinds) = (evidence.signature(), &Kind::FEW_ANSWERS);
-        let found = grid::improve(signature, best.clone(), rule, kinds, &answers, &budget, &settled);
-        best = found.into_iter().fold(best, |best, other| better_of(evidence, best, other));
-        if best.contradicted == 0 {
+        if best.contradicted == 0 || best.contradicted * REGROUPED > answers.len() {
             break;
         }
+        let budget = Budget::of(EACH_RULE);
+        let turns = [Turn::Once, Turn::Jointly];
+        let settled = |start| fit::improve_on(evidence, start, &answers, stage.class, &turns, &budget);
+        let signature = evidence.signature();
+        let found = grid::improve(signature, best.clone(), rule, kinds, &answers, &budget, &settled);
+        best = found
+            .into_iter()
+            .fold(best, |best, other| if other.contradicted < best.contradicted { other } else { best });
     }
-    fit::settle_nans(evidence, best)
+    fit::settle_nans(evidence, fit::scored(evidence, best.model))
 }
 
 /// A quick look at every structure: those that the fewest answers contradict first, at least one.
@@ -212,6 +219,22 @@ pub fn quickly(starts: &Starts) -> Vec<Looked> {
     if !looked[0].is_explained() && most > 0 {
         lengthened(evidence, &mut looked[..most], most);
         looked = recounted(evidence, looked);
+    }
+    // What the rule of a single sum leaves unexplained, other trees may explain, too, each in its own way.
+    let is_single = |looked: &&Looked| {
+        looked.fitted.model.tree.rules.len() == 1
+            && looked.fitted.contradicted * REGROUPED <= evidence.answers.len()
+    };
+    if !looked[0].is_explained()
+        && let Some(single) = looked.iter().find(is_single)
+    {
+        let plain = Stage { class: Class::Plain, ..Stage::LAST };
+        let found = rule_by_rule(evidence, single.fitted.clone(), plain, &Kind::FEW_ANSWERS);
+        if found.contradicted < single.fitted.contradicted {
+            let found = fit::improve(evidence, found, Stage::LAST, &Budget::of(LONG));
+            looked.push(Looked::as_it_is(fit::settle_nans(evidence, found)));
+            looked = recounted(evidence, looked);
+        }
     }
     best_regrouped(evidence, looked)
 }

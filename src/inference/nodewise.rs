@@ -102,6 +102,14 @@ impl Effort {
     }
 }
 
+/// Things that are turned at once.
+#[derive(Clone, Copy)]
+struct Combined<'b> {
+    /// Which; those that are likely, if not said.
+    kinds: Option<&'b [Kind]>,
+    budget: &'b Budget,
+}
+
 /// Answers, and for each how deep the sums are that it depends on.
 struct ByDepth<'e>(Vec<(&'e Answered, usize)>);
 
@@ -177,9 +185,16 @@ pub fn fit(evidence: &Evidence, start: &Model, rules: Start, effort: Effort) -> 
             }
             let before = beam[0].clone();
             search.scope = Scope::One { rule, and_from: if depth == 0 { own_rules } else { usize::MAX } };
+            let [few, combining] = [each / 2, each].map(Budget::of);
             for summands in SUMMANDS {
                 let answers = by_depth.answers(class, depth, summands);
-                beam = improved(evidence, &search, beam, (class, rule), &answers);
+                // One summand is aligned to nothing.
+                let (kinds, combining) = match summands {
+                    1 => (Some(&Kind::ONE_SUMMAND[..]), &few),
+                    _ => (None, &combining),
+                };
+                let combined = (class == Class::Plain).then_some(Combined { kinds, budget: combining });
+                beam = improved(evidence, &search, beam, (class, rule), combined, &answers);
             }
             if class == Class::Plain && beam[0].contradicted * TOLERATED > about.len() {
                 return fit::scored(evidence, beam.swap_remove(0).model);
@@ -223,12 +238,13 @@ pub fn fit(evidence: &Evidence, start: &Model, rules: Start, effort: Effort) -> 
 }
 
 /// Models, the best first, in which one rule explains more of these answers, which are of this class or simpler ones,
-/// within the budget of the search.
+/// within the budget of the search; also with several things turned at once, where they are to be combined.
 fn improved(
     evidence: &Evidence,
     search: &Search,
     beam: Vec<Fitted>,
     (class, rule): (Class, RuleId),
+    combined: Option<Combined>,
     answers: &[&Answered],
 ) -> Vec<Fitted> {
     let budget = &search.budget;
@@ -240,15 +256,19 @@ fn improved(
         let turns = if is_trifle(&better) { &[Turn::Once] } else { Turn::of(class) };
         better = fit::improve_on(evidence, better, answers, class, turns, budget);
     }
-    if class == Class::Plain && !is_trifle(&better) && !budget.is_spent() {
+    if let Some(Combined { kinds, budget }) = combined
+        && !is_trifle(&better)
+        && !budget.is_spent()
+    {
         // Single turns may have led astray.
         let settled =
             |start| fit::improve_on(evidence, start, answers, class, &[Turn::Once, Turn::Jointly], budget);
         let signature = evidence.signature();
-        let (start, kinds) = match better.contradicted * FEW <= answers.len() {
+        let (start, likely) = match better.contradicted * FEW <= answers.len() {
             true => (&better, &Kind::FEW_ANSWERS),
             false => (&beam[0], &Kind::ALL),
         };
+        let kinds = kinds.unwrap_or(likely);
         for start in grid::improve(signature, start.clone(), rule, kinds, answers, budget, &settled) {
             let other = fit::improve_on(evidence, start, answers, class, Turn::of(class), budget);
             better = if other.contradicted < better.contradicted { other } else { better };
