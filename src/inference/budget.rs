@@ -7,6 +7,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use mmaprobe_model::Model;
+use mmaprobe_model::scalar::Scalar;
 
 use super::evidence::Answered;
 use super::fit;
@@ -33,11 +34,6 @@ impl Budget {
         self.spent.load(Ordering::Relaxed) > self.limit
     }
 
-    /// A model has been held against so many answers.
-    pub fn spend(&self, answers: usize) {
-        self.spent.fetch_add(MODEL + answers as u64, Ordering::Relaxed);
-    }
-
     /// Counts the answers that contradict a model, as [`fit::contradicted`] does, and what that costs.
     pub fn contradicted(&self, model: &Model, answers: &[&Answered], limit: usize) -> usize {
         let mut seen = MODEL;
@@ -46,7 +42,14 @@ impl Budget {
         counted
     }
 
-    /// The same, for a model's neighbours.
+    /// The answers that contradict a model, in their order.
+    pub fn contradicting<'a>(&self, model: &Model, answers: &[&'a Answered]) -> Vec<&'a Answered> {
+        self.spent.fetch_add(MODEL + answers.len() as u64, Ordering::Relaxed);
+        let mut executor = Scalar::new(model).expect("a model of the grammar can be executed");
+        answers.iter().copied().filter(|answered| !fit::explains(&mut executor, answered)).collect()
+    }
+
+    /// The same count, for a model's neighbours.
     pub fn contradicted_held(&self, model: &Model, held: &Held, limit: usize) -> usize {
         self.spent.fetch_add(MODEL, Ordering::Relaxed);
         self.contradicted_in_passing(model, held, limit)

@@ -5,7 +5,6 @@
 //! summands are aligned and the sum is rounded for all to be tried, on few answers.
 
 use mmaprobe_model::format::RoundTo;
-use mmaprobe_model::scalar::Scalar;
 use mmaprobe_model::tree::{
     Added, Alignment, Beyond, Carry, Exponents, Far, Fused, Model, Normalised, Rule, RuleId,
 };
@@ -14,8 +13,8 @@ use mmaprobe_probes::Signature;
 use rayon::prelude::*;
 
 use super::budget::Budget;
-use super::evidence::Answered;
-use super::fit::{self, Fitted};
+use super::evidence::{Answered, Class, Evidence};
+use super::fit::{self, Fitted, Turn};
 use super::held::Held;
 use super::knobs::{self, Scope};
 use super::simplicity;
@@ -42,19 +41,30 @@ const VARIANTS: usize = 4;
 /// Of a kind of combinations, the best that are not the best of all.
 const OTHERS: usize = 2;
 
+/// What combinations are tried for, and on.
+#[derive(Clone, Copy)]
+pub struct Trial<'a> {
+    /// The rule that is to have them.
+    pub rule: RuleId,
+    /// The answers that it is to explain.
+    pub answers: &'a [&'a Answered],
+    /// How much may be tried.
+    pub budget: &'a Budget,
+}
+
 /// Models with other choices for a rule that few of these answers contradict, found by going through all
-/// combinations of some of them, then of others, within a budget; what explains more is `settled` at once, by turning
-/// single things. The best first, and then those that may be better with another thing turned. Deterministic for any
-/// number of threads.
+/// combinations of some of them, then of others, within a budget; what explains more is improved by these turns at
+/// once. The answers are of this class or simpler ones. The best first, and then those that may be better with another
+/// thing turned. Deterministic for any number of threads.
 pub fn improve(
-    signature: &Signature,
+    evidence: &Evidence,
     mut best: Fitted,
-    rule: RuleId,
+    trial: Trial,
     kinds: &[Kind],
-    answers: &[&Answered],
-    budget: &Budget,
-    settled: &dyn Fn(Fitted) -> Fitted,
+    class: Class,
+    turns: &[Turn],
 ) -> Vec<Fitted> {
+    let Trial { answers, budget, .. } = trial;
     let mut others: Vec<Fitted> = Vec::new();
     let is_done = |best: &Fitted| best.contradicted == 0 || budget.is_spent();
     for _ in 0..TIMES {
@@ -65,7 +75,7 @@ pub fn improve(
                 if is_done(&best) {
                     break;
                 }
-                let mut found = kind.best(signature, &best, rule, variant, answers, budget).into_iter();
+                let mut found = kind.best(evidence.signature(), &best, variant, trial).into_iter();
                 if let Some(better) = found.next() {
                     match better.contradicted < best.contradicted {
                         true => best = better,
@@ -75,7 +85,7 @@ pub fn improve(
                 others.extend(found.take(OTHERS - 1));
             }
             if best.contradicted < known {
-                best = settled(best);
+                best = fit::improve_on(evidence, best, answers, class, turns, budget);
             }
         }
         if best.contradicted == before || is_done(&best) {
@@ -117,15 +127,8 @@ impl Kind {
         [Kind::Carries, Kind::OneByOne, Kind::Far, Kind::Formats, Kind::Rounded, Kind::Positions];
 
     /// The best models of a variant of this kind, the best first; none if there is no such variant.
-    fn best(
-        self,
-        signature: &Signature,
-        best: &Fitted,
-        rule: RuleId,
-        variant: usize,
-        answers: &[&Answered],
-        budget: &Budget,
-    ) -> Vec<Fitted> {
+    fn best(self, signature: &Signature, best: &Fitted, variant: usize, trial: Trial) -> Vec<Fitted> {
+        let rule = trial.rule;
         // What is added to nothing is not aligned.
         let is_lone = knobs::arity(&best.model, rule) < 2;
         let combinations = match self {
@@ -133,7 +136,7 @@ impl Kind {
             Kind::Carries | Kind::Far | Kind::Positions if is_lone => None,
             Kind::Formats => Combinations::formats(signature, &best.model, rule, variant),
             Kind::Carries => Combinations::carries(&best.model, rule, variant),
-            Kind::OneByOne => return one_by_one(best, rule, variant, answers, budget),
+            Kind::OneByOne => return one_by_one(best, variant, trial),
             Kind::Rounded => Combinations::rounded(signature, &best.model, rule, variant),
             Kind::Far => Combinations::far(&best.model, rule, variant),
             Kind::Positions => Combinations::positions(&best.model, rule, variant),
@@ -142,7 +145,7 @@ impl Kind {
         if is_lone {
             combinations.added = vec![Added::Exact];
         }
-        combinations.best(best, rule, answers, budget)
+        combinations.best(best, trial)
     }
 }
 
@@ -152,13 +155,8 @@ const POSITIONS: usize = 40;
 /// The best model in which each summand of the sum is aligned in a way of its own: of none is anything lost at first,
 /// then of one after the other, in the best way. In the second variant with the other kind of exponents; in the third
 /// all are aligned as they were at first, and in the fourth as the third has left them.
-fn one_by_one(
-    best: &Fitted,
-    rule: RuleId,
-    variant: usize,
-    answers: &[&Answered],
-    budget: &Budget,
-) -> Vec<Fitted> {
+fn one_by_one(best: &Fitted, variant: usize, trial: Trial) -> Vec<Fitted> {
+    let Trial { rule, answers, budget } = trial;
     let arity = knobs::arity(&best.model, rule);
     if !(2..=POSITIONS).contains(&arity) {
         return Vec::new();
@@ -174,7 +172,7 @@ fn one_by_one(
             break;
         }
         let combinations = Combinations::position(&found.model, rule, position, arity);
-        let better = combinations.best(&found, rule, answers, budget).into_iter().next();
+        let better = combinations.best(&found, trial).into_iter().next();
         found = better.filter(|better| better.contradicted < found.contradicted).unwrap_or(found);
     }
     vec![found]
@@ -306,7 +304,8 @@ impl Combinations {
     }
 
     /// The best of all, best first; among equals the simplest, then the first.
-    fn best(&self, best: &Fitted, rule: RuleId, answers: &[&Answered], budget: &Budget) -> Vec<Fitted> {
+    fn best(&self, best: &Fitted, trial: Trial) -> Vec<Fitted> {
+        let Trial { rule, answers, budget } = trial;
         let mut ordered = answers.to_vec();
         fit::front_load(&best.model, &mut ordered);
         let (wrong, right) = ordered.split_at(best.contradicted);
@@ -344,10 +343,7 @@ impl Combinations {
             // What explains most of what has been asked of all of them is held against all answers.
             let (_, index) = promising.remove(0);
             let model = with(index);
-            let mut executor = Scalar::new(&model).expect("a model of the grammar can be executed");
-            let failed: Vec<&Answered> =
-                answers.iter().copied().filter(|answered| !fit::explains(&mut executor, answered)).collect();
-            budget.spend(answers.len());
+            let failed = budget.contradicting(&model, answers);
             found.push((failed.len(), simplicity::exceptions(&model), index));
             if failed.is_empty() {
                 break;

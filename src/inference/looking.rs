@@ -10,7 +10,7 @@ use super::asking::Outline;
 use super::budget::Budget;
 use super::evidence::{Answered, Class, Evidence, Stage};
 use super::fit::{self, Fitted, Turn};
-use super::grid::Kind;
+use super::grid::{Kind, Trial};
 use super::knobs::{Knob, Turned};
 use super::nodewise::Effort;
 use super::order::{self, Skeleton};
@@ -190,10 +190,9 @@ fn rule_by_rule(evidence: &Evidence, fitted: Fitted, stage: Stage, kinds: &[Kind
             break;
         }
         let budget = Budget::of(EACH_RULE);
+        let trial = Trial { rule, answers: &answers, budget: &budget };
         let turns = [Turn::Once, Turn::Jointly];
-        let settled = |start| fit::improve_on(evidence, start, &answers, stage.class, &turns, &budget);
-        let signature = evidence.signature();
-        let found = grid::improve(signature, best.clone(), rule, kinds, &answers, &budget, &settled);
+        let found = grid::improve(evidence, best.clone(), trial, kinds, stage.class, &turns);
         best = found
             .into_iter()
             .fold(best, |best, other| if other.contradicted < best.contradicted { other } else { best });

@@ -16,7 +16,7 @@ use super::budget::Budget;
 use super::depth::{self, Depths};
 use super::evidence::{Answered, Class, Evidence, Stage};
 use super::fit::{self, Fitted, Turn};
-use super::grid::{self, Kind};
+use super::grid::{self, Kind, Trial};
 use super::knobs::Scope;
 use super::search::Search;
 use super::simplicity;
@@ -261,15 +261,14 @@ fn improved(
         && !budget.is_spent()
     {
         // Single turns may have led astray.
-        let settled =
-            |start| fit::improve_on(evidence, start, answers, class, &[Turn::Once, Turn::Jointly], budget);
-        let signature = evidence.signature();
         let (start, likely) = match better.contradicted * FEW <= answers.len() {
             true => (&better, &Kind::FEW_ANSWERS),
             false => (&beam[0], &Kind::ALL),
         };
         let kinds = kinds.unwrap_or(likely);
-        for start in grid::improve(signature, start.clone(), rule, kinds, answers, budget, &settled) {
+        let trial = Trial { rule, answers, budget };
+        let turns = [Turn::Once, Turn::Jointly];
+        for start in grid::improve(evidence, start.clone(), trial, kinds, class, &turns) {
             let other = fit::improve_on(evidence, start, answers, class, Turn::of(class), budget);
             better = if other.contradicted < better.contradicted { other } else { better };
             if better.contradicted == 0 {
@@ -299,9 +298,8 @@ const TRIFLING: u64 = 10_000_000;
 /// few answers.
 fn last_resort(evidence: &Evidence, start: Fitted, rule: RuleId, about: &[&Answered]) -> Fitted {
     let budget = Budget::of(TRIFLING);
-    let settled = |start| fit::improve_on(evidence, start, about, Class::Plain, &[Turn::Once], &budget);
-    let (signature, kinds) = (evidence.signature(), &Kind::FEW_ANSWERS);
-    grid::improve(signature, start, rule, kinds, about, &budget, &settled).swap_remove(0)
+    let trial = Trial { rule, answers: about, budget: &budget };
+    grid::improve(evidence, start, trial, &Kind::FEW_ANSWERS, Class::Plain, &[Turn::Once]).swap_remove(0)
 }
 
 /// All answers, for a model that explains nearly all plain ones: sums that add alike mostly do

@@ -123,12 +123,19 @@ fn widest(skeleton: &Skeleton) -> usize {
     match skeleton {
         Skeleton::Leaf(_) => 0,
         Skeleton::Sum(children) | Skeleton::Inner(children) => {
-            let products =
-                children.iter().filter(|c| matches!(c, Skeleton::Leaf(Summand::Product(_)))).count();
+            let products = products(children).count();
             let here = if products < children.len() { products } else { 0 };
             children.iter().map(widest).max().unwrap_or(0).max(here)
         }
     }
+}
+
+/// The products that are summands of a sum themselves.
+fn products(children: &[Skeleton]) -> impl Iterator<Item = usize> {
+    children.iter().filter_map(|child| match child {
+        Skeleton::Leaf(Summand::Product(k)) => Some(*k),
+        _ => None,
+    })
 }
 
 /// The number of products that are the only ones beside other summands.
@@ -136,15 +143,10 @@ fn lone_products(skeleton: &Skeleton) -> usize {
     match skeleton {
         Skeleton::Leaf(_) => 0,
         Skeleton::Sum(children) | Skeleton::Inner(children) => {
-            usize::from(lone_product(children)) + children.iter().map(lone_products).sum::<usize>()
+            let here = products(children).count() == 1 && children.len() > 1;
+            usize::from(here) + children.iter().map(lone_products).sum::<usize>()
         }
     }
-}
-
-/// Whether one of several summands is a product, and no other.
-fn lone_product(children: &[Skeleton]) -> bool {
-    let products = children.iter().filter(|c| matches!(c, Skeleton::Leaf(Summand::Product(_)))).count();
-    products == 1 && children.len() > 1
 }
 
 fn has_inner_sum(skeleton: &Skeleton) -> bool {
@@ -163,14 +165,8 @@ fn has_sum_of_products(skeleton: &Skeleton) -> bool {
 
 /// The products that are all children of a sum, if there are several and nothing else.
 fn products_alone(children: &[Skeleton]) -> Option<Vec<usize>> {
-    let products: Option<Vec<usize>> = children
-        .iter()
-        .map(|child| match child {
-            Skeleton::Leaf(Summand::Product(k)) => Some(*k),
-            _ => None,
-        })
-        .collect();
-    products.filter(|products| products.len() > 1)
+    let products: Vec<usize> = products(children).collect();
+    (products.len() > 1 && products.len() == children.len()).then_some(products)
 }
 
 fn has_product_pair(skeleton: &Skeleton) -> bool {
@@ -372,13 +368,7 @@ impl Builder<'_> {
                 _ => self.sum(scaled, rule),
             };
         }
-        let products: Vec<usize> = children
-            .iter()
-            .filter_map(|child| match child {
-                Skeleton::Leaf(Summand::Product(k)) => Some(*k),
-                _ => None,
-            })
-            .collect();
+        let products: Vec<usize> = products(children).collect();
         let has_accumulator = products.len() < children.len();
         match self.structure {
             Structure::FromZero { later_first } if children.len() == 2 && products.len() == 2 => {
@@ -419,7 +409,7 @@ impl Builder<'_> {
                 }
                 self.sum(outer, ROUNDED)
             }
-            Structure::LoneSums if lone_product(children) => {
+            Structure::LoneSums if has_accumulator && products.len() == 1 => {
                 let each = |child: &Skeleton| {
                     let added = self.add(child);
                     match child {
