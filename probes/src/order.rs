@@ -38,6 +38,15 @@ pub fn scales_across_blocks(signature: &Signature) -> (i32, i32) {
     within(signature, place::reach_with_scales(signature))
 }
 
+/// The same where X is a product larger than any result, and y may be a subnormal result: what is added on the way may
+/// have more range than d. `None` if that brings them no further apart.
+pub fn scales_beyond(signature: &Signature) -> Option<(i32, i32)> {
+    let (x, y) = scales(signature);
+    let (low, high) = place::reach_of_factors(signature);
+    let smallest = low.max(signature.d.min_exponent() - signature.d.fraction_bits as i32);
+    (high > x && x - y < FURTHEST).then(|| (high.min(smallest + FURTHEST), smallest))
+}
+
 fn within(signature: &Signature, (low, high): (i32, i32)) -> (i32, i32) {
     // The result has to hold y, and any sum on the way may be in its format: it has to hold 2·X.
     let low = low.max(signature.d.min_exponent());

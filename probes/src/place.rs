@@ -238,7 +238,8 @@ pub fn reach_with_scales(signature: &Signature) -> (i32, i32) {
     (low.max(signature.c.min_exponent()), high.min(signature.c.max_exponent()))
 }
 
-fn reach_of_factors(signature: &Signature) -> (i32, i32) {
+/// The same of products alone.
+pub(crate) fn reach_of_factors(signature: &Signature) -> (i32, i32) {
     let (a, b) = (&signature.a, &signature.b);
     (a.min_exponent() + b.min_exponent(), a.max_exponent() + b.max_exponent())
 }

@@ -53,11 +53,17 @@ pub fn outline(evidence: &mut Evidence, progress: &dyn Progress) -> Result<Outli
         && let Some(overflown) = overflowing::order(evidence)?
     {
         // Where masks show nothing, this is what there is.
-        if grouping::is_flat(&order.skeleton) {
+        if order.skeleton.is_flat() {
             order.skeleton = overflown;
         } else if order.skeleton != overflown {
             closer.push(overflown);
         }
+    }
+    if let Some(beyond) = order::find_beyond(evidence)?
+        && beyond != order.skeleton
+        && !closer.contains(&beyond)
+    {
+        closer.push(beyond);
     }
     let order_answers = evidence.dot_adds - before;
     progress.step("crafted probes", None);

@@ -89,7 +89,7 @@ impl Sums {
         let anew = trees.next().map(|tree| as_skeleton(&tree, &leaves, &Skeleton::Sum));
         let mut orders = Vec::new();
         for order in std::iter::once(inside).chain(anew) {
-            if order != *skeleton && !orders.contains(&order) && !is_flat(&order) {
+            if order != *skeleton && !orders.contains(&order) && !order.is_flat() {
                 orders.push(order);
             }
         }
@@ -107,16 +107,6 @@ fn refined(skeleton: &Skeleton, trees: &mut dyn Iterator<Item = Tree>) -> Skelet
     match trees.next() {
         Some(tree) => as_skeleton(&tree, &children, &Skeleton::Inner).into_sum(),
         None => Skeleton::Sum(children),
-    }
-}
-
-/// Whether nothing is nested.
-pub fn is_flat(skeleton: &Skeleton) -> bool {
-    match skeleton {
-        Skeleton::Leaf(_) => true,
-        Skeleton::Sum(children) | Skeleton::Inner(children) => {
-            children.iter().all(|child| matches!(child, Skeleton::Leaf(_)))
-        }
     }
 }
 

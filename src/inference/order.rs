@@ -59,6 +59,16 @@ impl Skeleton {
         }
     }
 
+    /// Whether nothing is nested.
+    pub fn is_flat(&self) -> bool {
+        match self {
+            Skeleton::Leaf(_) => true,
+            Skeleton::Sum(children) | Skeleton::Inner(children) => {
+                children.iter().all(|child| matches!(child, Skeleton::Leaf(_)))
+            }
+        }
+    }
+
     /// Its leaves.
     pub fn summands(&self) -> Vec<Summand> {
         match self {
@@ -238,7 +248,7 @@ pub fn find(evidence: &mut Evidence) -> Result<Order, DeviceError> {
         return Ok(Order { skeleton: build(&signature, Vec::new()), unreachable: pairs(summands) });
     }
     let within_units: usize = units.iter().map(|unit| pairs(unit.len())).sum();
-    let first = |unit: usize| Summand::from_index(units[unit][0], signature.k);
+    let firsts: Vec<Summand> = units.iter().map(|unit| Summand::from_index(unit[0], signature.k)).collect();
     let mut pending: Vec<(usize, usize)> = pairs_of(count).collect();
     let mut sets = Vec::new();
     // Where a sum on the way has less range than d, X far above y overflows there.
@@ -266,23 +276,7 @@ pub fn find(evidence: &mut Evidence) -> Result<Order, DeviceError> {
         if number > 0 && (!is_new || questions > DEAREST_PASS) {
             continue;
         }
-        let masks: Vec<Vec<Mask>> = asked
-            .iter()
-            .map(|&(i, j)| {
-                let others: Vec<Summand> =
-                    (0..count).filter(|unit| ![i, j].contains(unit)).map(first).collect();
-                let signs = (pass.negative_x, pass.negative_y);
-                let pair = (first(i), first(j));
-                order::masks(&signature, pair, &others, pass.scales, pass.per_question, signs)
-            })
-            .collect();
-        let dot_adds = masks.iter().flatten().map(|mask| mask.question.clone()).collect();
-        evidence.ask_mostly_aside(vec![Probe {
-            name: order::NAME,
-            question: order::QUESTION,
-            source: order::SOURCE,
-            dot_adds,
-        }])?;
+        let masks = ask(evidence, &asked, &firsts, pass)?;
         let is_last = number + 1 == passes.len();
         for (&(i, j), masks) in asked.iter().zip(&masks) {
             match lost(&signature, evidence, masks, is_last) {
@@ -311,6 +305,71 @@ pub fn find(evidence: &mut Evidence) -> Result<Order, DeviceError> {
         }
     }
     Ok(Order { skeleton: build(&signature, sets), unreachable: pending.len() + within_units })
+}
+
+/// Asks the masks of pairs of summands, with small values on all others.
+fn ask(
+    evidence: &mut Evidence,
+    pairs: &[(usize, usize)],
+    summands: &[Summand],
+    pass: &Pass,
+) -> Result<Vec<Vec<Mask>>, DeviceError> {
+    let signature = *evidence.signature();
+    let masks: Vec<Vec<Mask>> = pairs
+        .iter()
+        .map(|&(i, j)| {
+            let others = (0..summands.len()).filter(|other| ![i, j].contains(other));
+            let others: Vec<Summand> = others.map(|other| summands[other]).collect();
+            let signs = (pass.negative_x, pass.negative_y);
+            let pair = (summands[i], summands[j]);
+            order::masks(&signature, pair, &others, pass.scales, pass.per_question, signs)
+        })
+        .collect();
+    let dot_adds = masks.iter().flatten().map(|mask| mask.question.clone()).collect();
+    evidence.ask_mostly_aside(vec![Probe {
+        name: order::NAME,
+        question: order::QUESTION,
+        source: order::SOURCE,
+        dot_adds,
+    }])?;
+    Ok(masks)
+}
+
+/// The order that products larger than any result show, where there are such and they show one: a sum on the way that
+/// has more bits than d loses nothing beside what d holds.
+///
+/// # Errors
+/// If the device fails.
+pub fn find_beyond(evidence: &mut Evidence) -> Result<Option<Skeleton>, DeviceError> {
+    let signature = *evidence.signature();
+    let Some(scales) = order::scales_beyond(&signature) else { return Ok(None) };
+    let summands: Vec<Summand> = signature.summands().collect();
+    let count = summands.len();
+    let c = Summand::C.index(signature.k);
+    let pass = Pass { scales, per_question: 1, negative_x: false, negative_y: false };
+    let mut sets = Vec::new();
+    // What the first product shows, the others mostly do: nothing.
+    let (first, others): (Vec<_>, Vec<_>) =
+        pairs_of(count).filter(|&(i, j)| ![i, j].contains(&c)).partition(|&(i, _)| i == 0);
+    for pairs in [first, others] {
+        if pairs.len() * (count - 2) > DEAREST_PASS {
+            break;
+        }
+        let masks = ask(evidence, &pairs, &summands, &pass)?;
+        for (&(i, j), masks) in pairs.iter().zip(&masks) {
+            let lost = lost(&signature, evidence, masks, false).filter(|_| asked_all(masks, count));
+            let set = |lost: Vec<Summand>| {
+                let lost = lost.iter().map(|summand| summand.index(signature.k));
+                Set::of(count, lost.chain([i, j]))
+            };
+            sets.extend(lost.map(set));
+        }
+        if sets.iter().all(|set| [2, count as u32].contains(&set.size())) {
+            return Ok(None);
+        }
+    }
+    let order = build(&signature, sets);
+    Ok((!order.is_flat()).then_some(order))
 }
 
 /// A way to ask the masks.

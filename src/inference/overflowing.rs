@@ -6,7 +6,7 @@
 use mmaprobe_probes::{DotAdd, Probe, Summand, overflowing};
 
 use super::evidence::Evidence;
-use super::grouping::{as_skeleton, divided, is_flat, triples_of};
+use super::grouping::{as_skeleton, divided, triples_of};
 use super::order::Skeleton;
 use super::triples::{self, Triple};
 use crate::device::DeviceError;
@@ -51,5 +51,5 @@ pub fn order(evidence: &mut Evidence) -> Result<Option<Skeleton>, DeviceError> {
     let tree = triples::tree(&all, &triples, &rooted);
     let leaves: Vec<Skeleton> = summands.into_iter().map(Skeleton::Leaf).collect();
     let order = as_skeleton(&tree, &leaves, &Skeleton::Sum);
-    Ok((!is_flat(&order)).then_some(order))
+    Ok((!order.is_flat()).then_some(order))
 }
