@@ -193,7 +193,7 @@ pub fn characterize_with(
         attempt += 1;
         let seed = options.seed.wrapping_add(attempt);
         let known = match fitted.take() {
-            Some(known) => Some(searching::again(evidence, known, seed, progress)?),
+            Some(known) => Some(searching::again(evidence, &outline, known, seed, progress)?),
             None => None,
         };
         let mut found = match known {

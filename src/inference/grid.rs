@@ -38,6 +38,8 @@ const TELLING: usize = 10;
 const TIMES: usize = 3;
 /// Variants of a kind of combinations, at most.
 const VARIANTS: usize = 4;
+/// The variant in which sums are handed on under fixed exponents.
+const OPEN: usize = 3;
 /// Of a kind of combinations, the best that are not the best of all.
 const OTHERS: usize = 2;
 
@@ -112,19 +114,40 @@ pub enum Kind {
     Rounded,
     /// Every way to align summands, with every other way for those far below.
     Far,
+    /// The same, of the ways that keep about as many bits of a summand as it does already.
+    FarNearby,
     /// Every way to align the first summand, with every way to align the others.
     Positions,
+    /// Every way to align summands, with everything that says to what, and with every fixed exponent that a sum is
+    /// handed on under.
+    Exponents,
 }
 
 impl Kind {
     /// All, the cheapest first.
-    pub const ALL: [Kind; 6] =
-        [Kind::Formats, Kind::Carries, Kind::OneByOne, Kind::Rounded, Kind::Far, Kind::Positions];
+    pub const ALL: [Kind; 7] = [
+        Kind::Formats,
+        Kind::Carries,
+        Kind::Exponents,
+        Kind::OneByOne,
+        Kind::Rounded,
+        Kind::Far,
+        Kind::Positions,
+    ];
     /// For answers with one summand: it is aligned to nothing but zeros.
     pub const ONE_SUMMAND: [Kind; 2] = [Kind::Formats, Kind::Rounded];
     /// For a rule that explains nearly everything: what shows in few answers first.
-    pub const FEW_ANSWERS: [Kind; 6] =
-        [Kind::Carries, Kind::OneByOne, Kind::Far, Kind::Formats, Kind::Rounded, Kind::Positions];
+    pub const FEW_ANSWERS: [Kind; 7] = [
+        Kind::Carries,
+        Kind::Exponents,
+        Kind::OneByOne,
+        Kind::Far,
+        Kind::Formats,
+        Kind::Rounded,
+        Kind::Positions,
+    ];
+    /// For a rule that is known but for what hardly any answer shows.
+    pub const NEARBY: [Kind; 2] = [Kind::FarNearby, Kind::Exponents];
 
     /// The best models of a variant of this kind, the best first; none if there is no such variant.
     fn best(self, signature: &Signature, best: &Fitted, variant: usize, trial: Trial) -> Vec<Fitted> {
@@ -133,12 +156,15 @@ impl Kind {
         let is_lone = knobs::arity(&best.model, rule) < 2;
         let combinations = match self {
             Kind::Formats | Kind::Rounded if is_lone && variant > 0 => None,
-            Kind::Carries | Kind::Far | Kind::Positions if is_lone => None,
+            Kind::Carries | Kind::Far | Kind::FarNearby | Kind::Positions if is_lone => None,
+            Kind::Exponents if is_lone && variant < OPEN => None,
             Kind::Formats => Combinations::formats(signature, &best.model, rule, variant),
             Kind::Carries => Combinations::carries(&best.model, rule, variant),
             Kind::OneByOne => return one_by_one(best, variant, trial),
             Kind::Rounded => Combinations::rounded(signature, &best.model, rule, variant),
-            Kind::Far => Combinations::far(&best.model, rule, variant),
+            Kind::Far => Combinations::far(&best.model, rule, variant, u32::MAX),
+            Kind::FarNearby => Combinations::far(&best.model, rule, variant, NEARBY),
+            Kind::Exponents => Combinations::exponents(&best.model, rule, variant),
             Kind::Positions => Combinations::positions(&best.model, rule, variant),
         };
         let Some(mut combinations) = combinations else { return Vec::new() };
@@ -190,6 +216,8 @@ enum Other {
     Normalised(Normalised),
     /// How many carries the sum has room for.
     Carry(Carry),
+    /// The least exponent that summands are aligned to.
+    Floor(i32),
     /// How all summands but the first are aligned.
     Rest(Alignment),
     /// How those far below are aligned, of the first summands or the others.
@@ -256,8 +284,8 @@ impl Combinations {
     }
 
     /// Every way to align summands, with every other way for those far below: all summands, in the second variant the
-    /// first alone, in the third all but the first.
-    fn far(model: &Model, rule: RuleId, variant: usize) -> Option<Combinations> {
+    /// first alone, in the third all but the first. Only with so many fraction bits more or fewer than before.
+    fn far(model: &Model, rule: RuleId, variant: usize, nearby: u32) -> Option<Combinations> {
         let fused = knobs::aligned(&model.tree.rules[rule].added);
         let (first, rest) = (fused.alignment[0], *fused.alignment_of(1));
         let aligned = |alignment| match variant {
@@ -268,10 +296,37 @@ impl Combinations {
         let position = variant / 2;
         let far = |distance| Rounding::EVERY.map(|rounding| Other::Far(position, Far { distance, rounding }));
         let with = |alignment| Added::Fused(Fused { alignment: aligned(alignment), ..fused.clone() });
+        let before = if variant == 2 { rest } else { first }.fraction_bits;
         (variant <= 2).then(|| Combinations {
-            added: alignments().map(with).collect(),
+            added: alignments_near(before, nearby).map(with).collect(),
             others: (0..=knobs::MOST_DISTANCE).flat_map(far).collect(),
         })
+    }
+
+    /// Every way to align summands, with the exponents that they are aligned to, and with more or fewer bits than
+    /// before, but not many, also with every number of bits that carries have room for; with every floor under the
+    /// exponent; and, in the variant [`OPEN`], with every fixed exponent that the sum may be handed on under.
+    fn exponents(model: &Model, rule: RuleId, variant: usize) -> Option<Combinations> {
+        let own = &model.tree.rules[rule];
+        let fused = knobs::aligned(&own.added);
+        let with = |alignment| Fused { alignment: vec![alignment], ..fused.clone() };
+        let nearby = || alignments_near(fused.alignment[0].fraction_bits, NEARBY);
+        let carry = |bits| Beyond::EVERY.map(|beyond| Other::Carry(Carry { bits, beyond }));
+        let (added, others): (Vec<Fused>, Vec<Other>) = match variant {
+            0 => (alignments().flat_map(|alignment| measured(with(alignment))).collect(), as_before(own)),
+            1 => (
+                nearby().flat_map(|alignment| measured(with(alignment))).collect(),
+                (0..=knobs::MOST_CARRY_BITS).flat_map(carry).collect(),
+            ),
+            2 => (alignments().map(with).collect(), knobs::ORDINARY_FLOORS.map(Other::Floor).collect()),
+            OPEN if !is_root(model, rule) => {
+                let filed = |exponent| Other::Normalised(Normalised::No { exponent: Some(exponent) });
+                let added = alignments().flat_map(|alignment| other_exponents(with(alignment)));
+                (added.collect(), knobs::open_exponents().map(filed).collect())
+            }
+            _ => return None,
+        };
+        Some(Combinations { added: added.into_iter().map(Added::Fused).collect(), others })
     }
 
     /// Every way to align one summand, by its position.
@@ -280,7 +335,7 @@ impl Combinations {
         let fused = knobs::aligned(&own.added);
         let added =
             alignments().map(|alignment| Added::Fused(knobs::aligned_at(&fused, arity, position, alignment)));
-        Combinations { added: added.collect(), others: vec![Other::Normalised(own.normalised)] }
+        Combinations { added: added.collect(), others: as_before(own) }
     }
 
     fn len(&self) -> usize {
@@ -294,9 +349,10 @@ impl Combinations {
         match (&self.others[index % self.others.len()], &mut added) {
             (Other::Normalised(other), _) => normalised = *other,
             (Other::Carry(carry), Added::Fused(fused)) => fused.carry = Some(*carry),
+            (Other::Floor(floor), Added::Fused(fused)) => fused.floor = Some(*floor),
             (Other::Rest(rest), Added::Fused(fused)) => fused.alignment.push(*rest),
             (Other::Far(position, far), Added::Fused(fused)) => fused.alignment[*position].far = Some(*far),
-            (Other::Carry(_) | Other::Rest(_) | Other::Far(..), Added::Exact) => {
+            (Other::Carry(_) | Other::Floor(_) | Other::Rest(_) | Other::Far(..), Added::Exact) => {
                 unreachable!("only aligned sums have those")
             }
         }
@@ -366,6 +422,24 @@ impl Combinations {
     }
 }
 
+/// What becomes of the sum, as it was.
+fn as_before(own: &Rule) -> Vec<Other> {
+    vec![Other::Normalised(own.normalised)]
+}
+
+/// An aligned sum with either kind of exponents.
+fn other_exponents(fused: Fused) -> impl Iterator<Item = Fused> {
+    [Exponents::Raw, Exponents::Normalised].map(|exponents| Fused { exponents, ..fused.clone() }).into_iter()
+}
+
+/// An aligned sum with either kind of exponents, every choice of the zeros that have one, and with a sticky bit and
+/// without.
+fn measured(fused: Fused) -> impl Iterator<Item = Fused> {
+    let with_zeros = |fused: Fused| knobs::zero_terms().map(move |zeros| Fused { zeros, ..fused.clone() });
+    let with_sticky = |fused: Fused| [false, true].map(|sticky| Fused { sticky, ..fused.clone() });
+    other_exponents(fused).flat_map(with_zeros).flat_map(with_sticky)
+}
+
 /// Whether a rule is that of the last sum.
 fn is_root(model: &Model, rule: RuleId) -> bool {
     Scope::One { rule, and_from: RuleId::MAX }.has_root(model)
@@ -416,6 +490,14 @@ fn variant_of(own: &Rule, variant: usize) -> Fused {
 /// The alignment of a summand of which next to nothing is lost.
 const WHOLE: Alignment =
     Alignment { fraction_bits: knobs::MOST_FRACTION_BITS, rounding: Rounding::TowardZero, far: None };
+
+/// Fraction bits that a way to align keeps more or fewer than one that is nearly right.
+const NEARBY: u32 = 4;
+
+/// Those of all ways to align that keep so many fraction bits, or so many more or fewer.
+fn alignments_near(fraction_bits: u32, nearby: u32) -> impl Iterator<Item = Alignment> {
+    alignments().filter(move |alignment| alignment.fraction_bits.abs_diff(fraction_bits) <= nearby)
+}
 
 /// Every way to align summands, but for those far below.
 pub fn alignments() -> impl Iterator<Item = Alignment> {

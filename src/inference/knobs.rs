@@ -30,7 +30,10 @@ use nans::nan_words;
 use products::{product_words, products};
 pub use products::{turn_product_exponents, turn_products};
 use rule::turn_rule;
-pub use rule::{MOST_CARRY_BITS, MOST_DISTANCE, MOST_FRACTION_BITS, aligned, intermediate};
+pub use rule::{
+    MOST_CARRY_BITS, MOST_DISTANCE, MOST_FRACTION_BITS, ORDINARY_FLOORS, aligned, intermediate,
+    open_exponents, zero_terms,
+};
 use scales::place_scales;
 use starts::{Pairs, add_pairs, start_sums, sum_lone_products, swapped_starts};
 use twice::round_twice;

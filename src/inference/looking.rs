@@ -134,15 +134,17 @@ const EARLY: usize = 8;
 
 /// A look at a model that explained everything until more was asked.
 pub fn known(evidence: &Evidence, known: Fitted) -> Fitted {
-    let improved = fit::improve(evidence, known, Stage::LAST, &Budget::of(LONG));
-    let improved = fit::settle_nans(evidence, improved);
+    let improved = improved_at_last(evidence, known, LONG);
     if improved.contradicted == 0 {
         return improved;
     }
     // What explains only more of the few answers that contradict a model mostly does so in a wrong way.
-    let found = rule_by_rule(evidence, improved.clone(), Stage::LAST, &[Kind::Far]);
-    if found.contradicted == 0 {
-        return found;
+    let plain = Stage { class: Class::Plain, ..Stage::LAST };
+    let found = rule_by_rule(evidence, improved.clone(), plain, &Kind::NEARBY);
+    let left = fit::contradicted(&found.model, fit::relevant(evidence, plain).into_iter(), 1);
+    let improved = if left == 0 { improved_at_last(evidence, found, LONG) } else { improved };
+    if improved.contradicted == 0 {
+        return improved;
     }
     let improved = with_own_rules_improved(evidence, improved);
     if improved.contradicted == 0 {
@@ -391,7 +393,9 @@ pub fn longer(starts: &Starts, mut looked: Vec<Looked>) -> Vec<Looked> {
         }
     }
     if looked[0].is_nearly_explained(evidence) {
-        return looked;
+        // What only looks right may have rules of a kind that there are not, in place of one that was not tried.
+        chosen.retain(has_few_sums);
+        chosen.truncate(AGAIN);
     }
     for start in chosen {
         looked.push(Looked::sum_by_sum(evidence, start, Effort::Usual));
@@ -409,6 +413,37 @@ pub fn longer(starts: &Starts, mut looked: Vec<Looked>) -> Vec<Looked> {
     }
     lengthened(evidence, &mut looked, LONGER);
     recounted(evidence, looked)
+}
+
+/// Trees whose rules are found sum by sum although those of another model are nearly right.
+const AGAIN: usize = 2;
+
+/// Whether rules are found sum by sum in a short time.
+fn has_few_sums(start: &Model) -> bool {
+    nodewise::individual(start).1.len() <= RULES
+}
+
+/// A look, sum by sum, at the trees that masks and a closer look show, where they have few sums. The best, if there is
+/// any.
+pub fn from_the_start(starts: &Starts) -> Option<Fitted> {
+    let mut best: Option<Fitted> = None;
+    for (_, start) in starts.structures().take(1).chain(starts.closer().take(1)) {
+        let least = best.as_ref().map_or(usize::MAX, |best| best.contradicted);
+        if least > 0 && has_few_sums(&start) {
+            let Looked { fitted, .. } = Looked::sum_by_sum(starts.evidence, start, Effort::Usual);
+            best = Some(fitted).filter(|fitted| fitted.contradicted < least).or(best);
+        }
+    }
+    best
+}
+
+/// These models with what contradicts each of all that has been asked, the best first.
+pub fn scored(evidence: &Evidence, models: Vec<Fitted>) -> Vec<Fitted> {
+    let mut models: Vec<Fitted> =
+        models.into_iter().map(|fitted| fit::scored(evidence, fitted.model)).collect();
+    // A stable sort: the first among equals.
+    models.sort_by_key(|fitted| fitted.contradicted);
+    models
 }
 
 /// Trees whose rules are looked for sum by sum once more, closely.

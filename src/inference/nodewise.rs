@@ -210,6 +210,13 @@ pub fn fit(evidence: &Evidence, start: &Model, rules: Start, effort: Effort) -> 
                 beam = search.scored(beam, &about);
                 retain_best(&mut beam);
             }
+            if class == Class::Plain && depth > 0 && (1..=about.len() / FEW).contains(&beam[0].contradicted) {
+                // What a sum above makes of small numbers shows only here.
+                let (best, budget) = (beam[0].clone(), Budget::of(each));
+                beam.push(fit::improve_on(evidence, best, &about, class, Turn::of(class), &budget));
+                beam = search.scored(beam, &about);
+                retain_best(&mut beam);
+            }
             leaves_any = beam[0].contradicted > 0;
             is_hopeless = search.budget.is_spent() && beam[0].contradicted * HOPELESS > about.len();
             if is_hopeless {

@@ -30,32 +30,45 @@ const TIME: u64 = 1000;
 /// If the device fails.
 pub fn again(
     evidence: &mut Evidence,
+    outline: &Outline,
     known: Fitted,
     seed: u64,
     progress: &dyn Progress,
 ) -> Result<Fitted, DeviceError> {
     progress.step("search for rules", None);
     let found = looking::known(evidence, known);
-    pursued(evidence, found, seed.wrapping_add(3 * TIME * DISPUTES), progress)
+    pursued(evidence, Some(outline), found, seed.wrapping_add(3 * TIME * DISPUTES), progress)
 }
 
 /// Asks where a model that explains nearly everything fails, and looks at it again, as long as it does not explain
-/// everything.
+/// everything. Once, another is looked for in the trees of the outline, from no rules: turns that are wrong, but
+/// explain a few answers more, lead on to others. What is asked then tells the two apart.
 fn pursued(
     evidence: &mut Evidence,
-    mut found: Fitted,
+    outline: Option<&Outline>,
+    found: Fitted,
     seed: u64,
     progress: &dyn Progress,
 ) -> Result<Fitted, DeviceError> {
+    let mut models = vec![found];
     for time in 0..DISPUTES {
         let seed = seed.wrapping_add(TIME * time);
-        if found.contradicted == 0 || !disputed::ask(evidence, &[&found], seed)? {
+        let all: Vec<&Fitted> = models.iter().collect();
+        if models[0].contradicted == 0 || !disputed::ask(evidence, &all, seed)? {
             break;
         }
         progress.step("search for rules, after asking what is disputed", None);
-        found = looking::known(evidence, found);
+        models = looking::scored(evidence, models);
+        models[0] = looking::known(evidence, models[0].clone());
+        if let Some(outline) = outline
+            && time == 0
+            && models[0].contradicted > 0
+        {
+            models.extend(looking::from_the_start(&Starts { evidence, outline }));
+            models = looking::scored(evidence, models);
+        }
     }
-    Ok(found)
+    Ok(models.swap_remove(0))
 }
 
 /// A search in every structure of the orders that were found, and where that is not enough of those that a
@@ -97,7 +110,7 @@ pub fn anew(
         return Ok(Searched::Best(Box::new(looked.swap_remove(0).fitted)));
     }
     if looked[0].is_nearly_explained(evidence) {
-        let found = pursued(evidence, looked[0].fitted.clone(), seed, progress)?;
+        let found = pursued(evidence, Some(outline), looked[0].fitted.clone(), seed, progress)?;
         looked.insert(0, Looked::as_it_is(found));
     }
     looked = disputes(evidence, looked, seed.wrapping_add(TIME * DISPUTES), progress)?;
@@ -105,7 +118,7 @@ pub fn anew(
     if found.contradicted == 0 {
         return Ok(Searched::Best(Box::new(found)));
     }
-    let found = pursued(evidence, found, seed.wrapping_add(2 * TIME * DISPUTES), progress)?;
+    let found = pursued(evidence, None, found, seed.wrapping_add(2 * TIME * DISPUTES), progress)?;
     Ok(Searched::Best(Box::new(found)))
 }
 

@@ -77,6 +77,11 @@ pub(super) const ZEROS: [(ZeroTerms, &str); 4] = [
     (ZeroTerms::CountedAsFp32, "have one, a zero operand fp32's smallest"),
 ];
 
+/// Which zeros may have an exponent.
+pub fn zero_terms() -> impl Iterator<Item = ZeroTerms> {
+    ZEROS.into_iter().map(|(zeros, _)| zeros)
+}
+
 /// F of a fused sum reaches from 0 to 64 (design, "The one idea"; issue 4).
 pub const MOST_FRACTION_BITS: u32 = 64;
 
@@ -89,9 +94,14 @@ pub const MOST_DISTANCE: i32 = 72;
 /// Exponents, of either sign, under which a sum that is not normalised may be handed on.
 pub(super) const MOST_OPEN_EXPONENT: i32 = 32;
 
+/// The fixed exponents under which a sum that is not normalised may be handed on.
+pub fn open_exponents() -> std::ops::RangeInclusive<i32> {
+    -MOST_OPEN_EXPONENT..=MOST_OPEN_EXPONENT
+}
+
 /// Exponents above the range of subnormals that may be the least to which a sum aligns: those of
 /// ordinary numbers.
-const ORDINARY_FLOORS: std::ops::RangeInclusive<i32> = -40..=14;
+pub const ORDINARY_FLOORS: std::ops::RangeInclusive<i32> = -40..=14;
 
 /// How a sum is aligned; where it is exact, what an aligned one is turned from.
 pub fn aligned(added: &Added) -> Fused {
