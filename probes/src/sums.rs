@@ -58,8 +58,11 @@ pub fn range(signature: &Signature) -> Probe {
     let products =
         |number: usize| (0..signature.k).step_by(signature.k.div_ceil(number)).map(Summand::Product);
     let alone = |summand, value| place::question(signature, &[(summand, value)]);
-    let powers = products(ALONE)
-        .flat_map(|product| EXPONENTS.filter_map(move |exponent| alone(product, Dyadic::power(exponent))));
+    // A small number may be rounded away, or up to another, as its sign says.
+    let powers = products(ALONE).flat_map(|product| {
+        let both = |exponent| [false, true].map(|negative| Dyadic { negative, ..Dyadic::power(exponent) });
+        EXPONENTS.flat_map(both).filter_map(move |value| alone(product, value))
+    });
     let with_bits = products(WITH_BITS).chain([Summand::C]).flat_map(|summand| {
         FRACTION_BITS.into_iter().filter_map(move |bits| {
             alone(summand, Dyadic { negative: false, significand: 1 << bits | 1, exponent: -(bits as i32) })

@@ -178,11 +178,11 @@ pub fn unchanged(evidence: &Evidence) -> Unchanged {
 }
 
 /// The only summand that is not zero, if there is one, and whether that is the answer. What is made of subnormal operands
-/// or of scales says nothing about sums.
+/// says nothing about sums.
 fn alone(signature: &Signature, answered: &Answered) -> Option<(Flow, bool)> {
     let zeros = place::zeros(signature);
     let DotAdd { a, b, c, sa, sb } = &answered.question;
-    if answered.summands != 1 || (sa, sb) != (&zeros.sa, &zeros.sb) {
+    if answered.summands != 1 {
         return None;
     }
     let normal = |format: &Format, bits: u64| {
@@ -190,10 +190,15 @@ fn alone(signature: &Signature, answered: &Answered) -> Option<(Flow, bool)> {
         let is_normal = matches!(decoded, Decoded::Finite { significand, .. } if significand >> format.fraction_bits != 0);
         is_normal.then(|| Flow::of(format, bits))
     };
-    let mut factors = a.iter().zip(b).filter(|&(&a, &b)| (a, b) != (zeros.a[0], zeros.b[0]));
-    let value = match factors.next() {
-        Some((&a, &b)) => normal(&signature.a, a)?.times(normal(&signature.b, b)?),
-        None => normal(&signature.c, *c)?,
+    let mut factors = a.iter().zip(b).enumerate().filter(|&(_, (&a, &b))| (a, b) != (zeros.a[0], zeros.b[0]));
+    let value = match (factors.next(), &signature.scale) {
+        (Some((_, (&a, &b))), None) => normal(&signature.a, a)?.times(normal(&signature.b, b)?),
+        (Some((k, (&a, &b))), Some(scale)) => [sa, sb]
+            .into_iter()
+            .try_fold(normal(&signature.a, a)?.times(normal(&signature.b, b)?), |value, bits| {
+                Some(value.times(normal(&scale.format, bits[k / scale.block])?))
+            })?,
+        (None, _) => normal(&signature.c, *c)?,
     };
     Some((value, Flow::of(&signature.d, answered.answer).value == value.value))
 }
