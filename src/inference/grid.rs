@@ -4,7 +4,7 @@
 //! while the result is rounded wrongly, nor the other way round. There are few enough combinations of how
 //! summands are aligned and the sum is rounded for all to be tried, on few answers.
 
-use mmaprobe_model::format::RoundTo;
+use mmaprobe_model::format::{self, RoundTo};
 use mmaprobe_model::tree::{
     Added, Alignment, Beyond, Carry, Exponents, Far, Fused, Model, Normalised, Rule, RuleId,
 };
@@ -239,7 +239,9 @@ impl Combinations {
         };
         let all_bits = formats.into_iter().flat_map(|format| {
             let fewer = (as_before < format.fraction_bits).then_some(as_before);
-            let bits = std::iter::once(format.fraction_bits).chain(fewer);
+            // tf32 has fp32's exponents.
+            let tf32 = (format == format::FP32).then_some(format::TF32.fraction_bits);
+            let bits = std::iter::once(format.fraction_bits).chain(tf32).chain(fewer);
             bits.flat_map(move |bits| to_bits(own, format, bits))
         });
         Some(Combinations {

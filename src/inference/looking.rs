@@ -132,6 +132,9 @@ const LONGER: usize = 6;
 /// Trees whose rules are found sum by sum: with a wrong one, that ends soon.
 const EARLY: usize = 8;
 
+/// Answers that contradict a model, if no more, are explained by more than one thing.
+const FEW: usize = 10;
+
 /// A look at a model that explained everything until more was asked.
 pub fn known(evidence: &Evidence, known: Fitted) -> Fitted {
     let improved = improved_at_last(evidence, known, LONG);
@@ -140,9 +143,15 @@ pub fn known(evidence: &Evidence, known: Fitted) -> Fitted {
     }
     // What explains only more of the few answers that contradict a model mostly does so in a wrong way.
     let plain = Stage { class: Class::Plain, ..Stage::LAST };
-    let found = rule_by_rule(evidence, improved.clone(), plain, &Kind::NEARBY);
-    let left = fit::contradicted(&found.model, fit::relevant(evidence, plain).into_iter(), 1);
-    let improved = if left == 0 { improved_at_last(evidence, found, LONG) } else { improved };
+    let contradicted =
+        |model: &Model| fit::contradicted(model, fit::relevant(evidence, plain).into_iter(), usize::MAX);
+    // Few enough can be explained in many ways.
+    let kinds = if contradicted(&improved.model) < FEW { &Kind::NEARBY[..1] } else { &Kind::NEARBY };
+    let found = rule_by_rule(evidence, improved.clone(), plain, kinds);
+    let improved = match contradicted(&found.model) {
+        0 => improved_at_last(evidence, found, LONG),
+        _ => improved,
+    };
     if improved.contradicted == 0 {
         return improved;
     }

@@ -164,6 +164,8 @@ pub fn fit(evidence: &Evidence, start: &Model, rules: Start, effort: Effort) -> 
         if is_hopeless {
             break;
         }
+        // Formats with little range show some distances with subnormal operands alone.
+        let is_about_alignment = [Class::Plain, Class::Subnormal].contains(&class);
         // Whether a sum above has left something unexplained.
         let mut leaves_any = false;
         for (depth, &rule) in order.iter().enumerate() {
@@ -193,7 +195,7 @@ pub fn fit(evidence: &Evidence, start: &Model, rules: Start, effort: Effort) -> 
                     1 => (Some(&Kind::ONE_SUMMAND[..]), &few),
                     _ => (None, &combining),
                 };
-                let combined = (class == Class::Plain).then_some(Combined { kinds, budget: combining });
+                let combined = is_about_alignment.then_some(Combined { kinds, budget: combining });
                 beam = improved(evidence, &search, beam, (class, rule), combined, &answers);
             }
             if class == Class::Plain && beam[0].contradicted * TOLERATED > about.len() {
@@ -204,13 +206,13 @@ pub fn fit(evidence: &Evidence, start: &Model, rules: Start, effort: Effort) -> 
             beam = search.scored(beam, &about);
             retain_best(&mut beam);
             let is_first = beam[0].contradicted > 0 && !leaves_any && !search.budget.is_spent();
-            if class == Class::Plain && is_first && is_trifle(&beam[0], about.len()) {
-                let found = last_resort(evidence, beam[0].clone(), rule, &about);
+            if is_about_alignment && is_first && is_trifle(&beam[0], about.len()) {
+                let found = last_resort(evidence, beam[0].clone(), (class, rule), &about);
                 beam.insert(0, found);
                 beam = search.scored(beam, &about);
                 retain_best(&mut beam);
             }
-            if class == Class::Plain && depth > 0 && (1..=about.len() / FEW).contains(&beam[0].contradicted) {
+            if is_about_alignment && depth > 0 && (1..=about.len() / FEW).contains(&beam[0].contradicted) {
                 // What a sum above makes of small numbers shows only here.
                 let (best, budget) = (beam[0].clone(), Budget::of(each));
                 beam.push(fit::improve_on(evidence, best, &about, class, Turn::of(class), &budget));
@@ -303,10 +305,15 @@ const TRIFLING: u64 = 10_000_000;
 
 /// A model in which one rule explains more of these answers, of which few are unexplained, found among what shows in
 /// few answers.
-fn last_resort(evidence: &Evidence, start: Fitted, rule: RuleId, about: &[&Answered]) -> Fitted {
+fn last_resort(
+    evidence: &Evidence,
+    start: Fitted,
+    (class, rule): (Class, RuleId),
+    about: &[&Answered],
+) -> Fitted {
     let budget = Budget::of(TRIFLING);
     let trial = Trial { rule, answers: about, budget: &budget };
-    grid::improve(evidence, start, trial, &Kind::FEW_ANSWERS, Class::Plain, &[Turn::Once]).swap_remove(0)
+    grid::improve(evidence, start, trial, &Kind::FEW_ANSWERS, class, &[Turn::Once]).swap_remove(0)
 }
 
 /// All answers, for a model that explains nearly all plain ones: sums that add alike mostly do

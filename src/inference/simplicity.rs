@@ -4,7 +4,7 @@
 //! an answer asks for it.
 
 use mmaprobe_model::Rounding;
-use mmaprobe_model::format::{RoundTo, Subnormals};
+use mmaprobe_model::format::{self, RoundTo, Subnormals};
 use mmaprobe_model::tree::{
     Added, InputInfinities, InputSubnormals, Model, NanRule, Node, Normalised, Product, Rule, ZeroSigns,
     ZeroTerms,
@@ -54,8 +54,14 @@ fn of_rule(rule: &Rule) -> u32 {
 }
 
 fn of_rounding(round: &RoundTo) -> u32 {
-    let narrower = u32::from(round.fraction_bits != round.format.fraction_bits);
+    let narrower = u32::from(round.fraction_bits != round.format.fraction_bits && !is_tf32(round));
     let unusual = u32::from(!matches!(round.rounding, Rounding::NearestTiesToEven | Rounding::TowardZero));
     let flushed = u32::from(round.subnormals != Subnormals::Kept);
     3 * narrower + unusual + flushed + u32::from(round.overflow != mmaprobe_model::format::Overflow::Infinity)
+}
+
+/// Whether a result is rounded to tf32: fp32's exponents, with fp16's precision.
+fn is_tf32(round: &RoundTo) -> bool {
+    round.fraction_bits == format::TF32.fraction_bits
+        && round.format.exponent_bits == format::TF32.exponent_bits
 }
