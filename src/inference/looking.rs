@@ -101,6 +101,11 @@ impl Looked {
         Looked { start: fitted.model.clone(), fitted, is_cut: false, summed: None }
     }
 
+    /// Whether its rules were found sum by sum, with the same answers.
+    fn is_summed(&self, evidence: &Evidence) -> bool {
+        self.summed == Some(evidence.answers.len())
+    }
+
     /// Whether no answer contradicts it.
     pub fn is_explained(&self) -> bool {
         self.fitted.contradicted == 0
@@ -111,6 +116,11 @@ impl Looked {
         self.fitted.contradicted * MOSTLY <= evidence.answers.len()
     }
 
+    /// Whether next to nothing is unexplained.
+    pub fn is_all_but_explained(&self, evidence: &Evidence) -> bool {
+        self.fitted.contradicted * ALL_BUT <= evidence.answers.len()
+    }
+
     /// Whether the tree is right, and nearly all rules are.
     pub fn is_nearly_explained(&self, evidence: &Evidence) -> bool {
         self.fitted.contradicted * NEARLY <= evidence.answers.len()
@@ -119,6 +129,8 @@ impl Looked {
 
 /// One of so many answers contradicts a model whose tree is right.
 const NEARLY: usize = 200;
+/// One of so many a model about which only more answers say more.
+const ALL_BUT: usize = 1000;
 /// And one of so many a model that is worth a longer look at once; and how many of those get one.
 const MOSTLY: usize = 100;
 const AT_ONCE: usize = 2;
@@ -402,11 +414,14 @@ pub fn longer(starts: &Starts, mut looked: Vec<Looked>) -> Vec<Looked> {
         }
     }
     if looked[0].is_nearly_explained(evidence) {
-        // What only looks right may have rules of a kind that there are not, in place of one that was not tried.
-        chosen.retain(has_few_sums);
-        chosen.truncate(AGAIN);
+        return looked;
     }
     for start in chosen {
+        let is_known =
+            |looked: &Looked| looked.is_summed(evidence) && looked.start.tree.adds_the_same(&start.tree);
+        if looked.iter().any(is_known) {
+            continue;
+        }
         looked.push(Looked::sum_by_sum(evidence, start, Effort::Usual));
         if looked.last().is_some_and(|looked| looked.is_nearly_explained(evidence)) {
             break;
@@ -424,26 +439,37 @@ pub fn longer(starts: &Starts, mut looked: Vec<Looked>) -> Vec<Looked> {
     recounted(evidence, looked)
 }
 
-/// Trees whose rules are found sum by sum although those of another model are nearly right.
-const AGAIN: usize = 2;
+/// Sums of a tree whose rules are found one by one in a short time.
+const FEW_SUMS: usize = 5;
+/// And where nothing else has led further.
+const MORE_SUMS: usize = 12;
 
-/// Whether rules are found sum by sum in a short time.
-fn has_few_sums(start: &Model) -> bool {
-    nodewise::individual(start).1.len() <= RULES
+/// Rules found sum by sum in the trees that masks and a closer look show, where they have few sums. The best first.
+pub fn few_sums(starts: &Starts, mut looked: Vec<Looked>) -> Vec<Looked> {
+    for found in looks_sum_by_sum(starts, FEW_SUMS) {
+        looked.push(found);
+    }
+    recounted(starts.evidence, looked)
 }
 
-/// A look, sum by sum, at the trees that masks and a closer look show, where they have few sums. The best, if there is
-/// any.
+/// The same at what is left of a model that explains nearly everything after more was asked. The best, if there is any.
 pub fn from_the_start(starts: &Starts) -> Option<Fitted> {
-    let mut best: Option<Fitted> = None;
-    for (_, start) in starts.structures().take(1).chain(starts.closer().take(1)) {
-        let least = best.as_ref().map_or(usize::MAX, |best| best.contradicted);
-        if least > 0 && has_few_sums(&start) {
-            let Looked { fitted, .. } = Looked::sum_by_sum(starts.evidence, start, Effort::Usual);
-            best = Some(fitted).filter(|fitted| fitted.contradicted < least).or(best);
+    looks_sum_by_sum(starts, MORE_SUMS)
+        .into_iter()
+        .map(|looked| looked.fitted)
+        .min_by_key(|fitted| fitted.contradicted)
+}
+
+/// Looks, sum by sum, at trees with so many sums at most, until one explains everything.
+fn looks_sum_by_sum(starts: &Starts, most: usize) -> Vec<Looked> {
+    let shown = starts.structures().take(1).chain(starts.closer().take(1)).map(|(_, start)| start);
+    let mut looked: Vec<Looked> = Vec::new();
+    for start in shown.filter(|start| nodewise::individual(start).1.len() <= most) {
+        if looked.iter().all(|known| !known.is_explained() && !known.start.tree.adds_the_same(&start.tree)) {
+            looked.push(Looked::sum_by_sum(starts.evidence, start, Effort::Usual));
         }
     }
-    best
+    looked
 }
 
 /// These models with what contradicts each of all that has been asked, the best first.
@@ -462,7 +488,7 @@ const CLOSER: usize = 3;
 /// best first.
 fn closer_sum_by_sum(evidence: &Evidence, mut looked: Vec<Looked>) -> Vec<Looked> {
     let is_worth_it = |looked: &&Looked| {
-        looked.summed == Some(evidence.answers.len())
+        looked.is_summed(evidence)
             && Effort::is_closer(nodewise::individual(&looked.start).0.tree.rules.len())
     };
     let best: Vec<Model> =
@@ -541,7 +567,7 @@ pub fn closely(starts: &Starts, mut looked: Vec<Looked>, progress: &dyn Progress
     }
     progress.step("search for rules, sum by sum", None);
     // Not where that was done already, with the same answers.
-    let summed = looked.iter().filter(|looked| looked.summed == Some(evidence.answers.len()));
+    let summed = looked.iter().filter(|looked| looked.is_summed(evidence));
     let mut trees: Vec<Tree> = summed.map(|looked| looked.start.tree.clone()).collect();
     let most = trees.len() + CLOSELY;
     let mut found: Vec<Fitted> = Vec::new();
