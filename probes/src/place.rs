@@ -106,6 +106,23 @@ pub fn set(question: &mut DotAdd, signature: &Signature, summand: Summand, value
     }
 }
 
+/// The exponent of a block scale's leading bit; 0 for what is no number.
+pub(crate) fn scale_exponent(format: &Format, bits: u64) -> i32 {
+    match format.decode(bits) {
+        Decoded::Finite { significand, exponent, .. } if significand > 0 => {
+            Dyadic::new(significand, exponent - format.fraction_bits as i32).leading().unwrap_or(0)
+        }
+        _ => 0,
+    }
+}
+
+/// The same of both scales of a block together; 0 without scales.
+pub fn scales_exponent(signature: &Signature, question: &DotAdd, block: usize) -> i32 {
+    signature.scale.map_or(0, |scale| {
+        [question.sa[block], question.sb[block]].map(|bits| scale_exponent(&scale.format, bits)).iter().sum()
+    })
+}
+
 /// A question in which these summands have these values and all others are zero. Block scales are 1
 /// where the formats of the factors hold the values.
 pub fn question(signature: &Signature, values: &[(Summand, Dyadic)]) -> Option<DotAdd> {

@@ -3,7 +3,7 @@
 //! Dense random inputs hide what a corner of the arithmetic does. Here one to four products and
 //! sometimes c have significands of one or two bits, all ones, or random ones, at a chosen distance
 //! below a common exponent, at either end of the range or in its middle; factors are subnormal now and
-//! then, or zero beside a factor of any size.
+//! then, or zero beside a factor of any size. Block scales bring products where their factors alone do not reach.
 
 use mmaprobe_model::{Decoded, Format};
 use rand_core::Rng;
@@ -11,11 +11,13 @@ use rand_core::Rng;
 use crate::place;
 use crate::question::{DotAdd, Signature};
 
-/// A random question with few summands. Block scales are 1.
+/// A random question with few summands.
 pub fn dot_add(signature: &Signature, rng: &mut (impl Rng + ?Sized)) -> DotAdd {
     let Signature { a, b, d, .. } = signature;
-    let low = d.min_exponent().max(a.min_quantum() + b.min_quantum()) - 4;
-    let high = d.max_exponent().min(a.max_exponent() + b.max_exponent());
+    let (smallest, largest) =
+        signature.scale.map_or((0, 0), |scale| (scale.format.min_exponent(), scale.format.max_exponent()));
+    let low = d.min_exponent().max(a.min_quantum() + b.min_quantum() + 2 * smallest) - 4;
+    let high = d.max_exponent().min(a.max_exponent() + b.max_exponent() + 2 * largest);
     let top = match below(3, rng) {
         0 => low + below(12, rng) as i32,
         1 => (low + below((high - low).max(1) as u64, rng) as i32).min(high),
@@ -102,9 +104,11 @@ fn at(signature: &Signature, top: i32, rng: &mut (impl Rng + ?Sized)) -> DotAdd 
     // Twice the bits of d: past any F that can matter beside them.
     let depth = 2 * (u64::from(d.fraction_bits) + 4);
     let distance = |rng: &mut _| if below(2, rng) == 0 { 0 } else { below(depth, rng) as i32 };
+    let mut scaled = Vec::new();
     for _ in 0..1 + below(4, rng) {
         let k = below(signature.k as u64, rng) as usize;
         let exponent = top - distance(rng);
+        let exponent = exponent - scale(signature, &mut question, k, exponent, &mut scaled, rng);
         let of_a = exponent.div_euclid(2) + below(9, rng) as i32 - 4;
         let of_a = of_a.clamp(a.min_quantum(), a.max_exponent());
         question.a[k] = number(a, of_a, rng);
@@ -128,6 +132,43 @@ fn at(signature: &Signature, top: i32, rng: &mut (impl Rng + ?Sized)) -> DotAdd 
         question.c = number(c, top - distance(rng), rng);
     }
     question
+}
+
+/// The exponent of the scales of a product's block, both together: 0 without scales. The first time, three of four blocks
+/// get scales that bring products of 2^`exponent` within reach of their factors, as near as scales come to that.
+/// `scaled` are the blocks that are not asked about for the first time.
+fn scale(
+    signature: &Signature,
+    question: &mut DotAdd,
+    k: usize,
+    exponent: i32,
+    scaled: &mut Vec<usize>,
+    rng: &mut (impl Rng + ?Sized),
+) -> i32 {
+    let Some(scale) = signature.scale else { return 0 };
+    let block = k / scale.block;
+    if !scaled.contains(&block) {
+        scaled.push(block);
+        if below(4, rng) > 0 {
+            let (low, high) = place::reach_of_factors(signature);
+            let inside = low + below((high - low).max(0) as u64 + 1, rng) as i32;
+            let shift = exponent - inside;
+            let of_a = shift.div_euclid(2) + below(9, rng) as i32 - 4;
+            question.sa[block] = normal(&scale.format, of_a, rng);
+            let left = shift - place::scale_exponent(&scale.format, question.sa[block]);
+            question.sb[block] = normal(&scale.format, left, rng);
+        }
+    }
+    place::scales_exponent(signature, question, block)
+}
+
+/// A positive normal number near 2^`exponent`, as far as the format reaches: a power of two, or any significand.
+fn normal(format: &Format, exponent: i32, rng: &mut (impl Rng + ?Sized)) -> u64 {
+    let one = 1u64 << format.fraction_bits;
+    let significand = if below(2, rng) == 0 { one } else { one | rng.next_u64() & (one - 1) };
+    let exponent = exponent.clamp(format.min_exponent(), format.max_exponent());
+    let most = if exponent == format.max_exponent() { format.max_significand() } else { 2 * one - 1 };
+    format.pack(Decoded::Finite { negative: false, significand: significand.min(most), exponent })
 }
 
 /// A random number near ±2^`exponent`, as far as the format reaches: a power of two, with a second bit,
@@ -212,6 +253,38 @@ mod tests {
             pairs += usize::from(cancels && values.iter().any(distant));
         }
         assert!(pairs > 50, "{pairs}");
+    }
+
+    #[test]
+    fn scales_bring_products_to_where_c_is() {
+        for (scale, lowest) in [(format::UE8M0, -126), (format::UE4M3, -16)] {
+            let signature = Signature {
+                k: 8,
+                a: format::E2M1,
+                b: format::E2M3,
+                c: format::FP32,
+                d: format::FP32,
+                scale: Some(mmaprobe_model::tree::Scale { format: scale, block: 4 }),
+            };
+            let mut rng = Xoshiro256PlusPlus::seed_from_u64(9);
+            let mut lowest_products = 0;
+            for _ in 0..4000 {
+                let question = dot_add(&signature, &mut rng);
+                for k in 0..8 {
+                    let factor = |format: &Format, bits| match format.decode(bits) {
+                        Decoded::Finite { significand: 0, .. } => None,
+                        _ => Some(place::scale_exponent(format, bits)),
+                    };
+                    let factors =
+                        factor(&signature.a, question.a[k]).zip(factor(&signature.b, question.b[k]));
+                    let Some((a, b)) = factors else { continue };
+                    let exponent = a + b + place::scales_exponent(&signature, &question, k / 4);
+                    lowest_products += usize::from((lowest - 8..=lowest + 8).contains(&exponent));
+                }
+            }
+            // A third of all questions are about there.
+            assert!(lowest_products > 400, "{}: {lowest_products}", scale.name);
+        }
     }
 
     #[test]

@@ -261,10 +261,13 @@ fn varied(signature: &Signature, input: &DotAdd, inside: &Number, rng: &mut impl
             Summand::Product(k) if below(4, rng) == 0 => {
                 varied.a[k] ^= 1 << below(u64::from(signature.a.bits()), rng);
             }
-            Summand::Product(_) => {
+            Summand::Product(k) => {
                 let bits = below(4, rng);
                 let significand = 1 << bits | below(1 << bits, rng);
                 let negative = below(2, rng) == 1;
+                // The factors make up what the scales do not.
+                let block = signature.scale.map_or(0, |scale| k / scale.block);
+                let exponent = exponent - place::scales_exponent(signature, &varied, block);
                 let value = Dyadic { negative, significand, exponent: exponent - bits as i32 };
                 place::set(&mut varied, signature, summand, value);
             }
