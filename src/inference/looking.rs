@@ -39,6 +39,17 @@ impl Starts<'_, '_> {
         flat.chain(self.closer())
     }
 
+    /// What is scaled as a whole, what masks show, and the first of so many structures that a closer look shows: these
+    /// come before what happens to fit best with few rules.
+    fn shown(&self, closer: usize) -> impl Iterator<Item = Model> {
+        let is_scaled = |structure: &Structure| match (structure, self.evidence.signature().scale) {
+            (Structure::ExactGroups { size }, Some(scale)) => *size == scale.block,
+            _ => false,
+        };
+        let scaled = self.structures().filter(move |(structure, _)| is_scaled(structure));
+        scaled.chain(self.structures().take(1)).chain(self.closer().take(closer)).map(|(_, start)| start)
+    }
+
     /// Structures of the orders that a closer look has shown, or that hardly differ from those found.
     fn closer(&self) -> impl Iterator<Item = (Structure, Model)> {
         let Outline { order, nested, closer, .. } = self.outline;
@@ -405,10 +416,9 @@ fn improved_at_last(evidence: &Evidence, start: Fitted, budget: u64) -> Fitted {
 /// most; then longer looks where quick ones were cut short. The best first.
 pub fn longer(starts: &Starts, mut looked: Vec<Looked>) -> Vec<Looked> {
     let evidence = starts.evidence;
-    let shown = starts.structures().take(1).chain(starts.closer().take(1)).map(|(_, start)| start);
     let best = looked.iter().map(|looked| looked.start.clone());
     let mut chosen: Vec<Model> = Vec::new();
-    for start in shown.chain(best) {
+    for start in starts.shown(1).chain(best) {
         if chosen.len() < EARLY && !chosen.iter().any(|known| known.tree.adds_the_same(&start.tree)) {
             chosen.push(start);
         }
@@ -462,9 +472,8 @@ pub fn from_the_start(starts: &Starts) -> Option<Fitted> {
 
 /// Looks, sum by sum, at trees with so many sums at most, until one explains everything.
 fn looks_sum_by_sum(starts: &Starts, most: usize) -> Vec<Looked> {
-    let shown = starts.structures().take(1).chain(starts.closer().take(1)).map(|(_, start)| start);
     let mut looked: Vec<Looked> = Vec::new();
-    for start in shown.filter(|start| nodewise::individual(start).1.len() <= most) {
+    for start in starts.shown(1).filter(|start| nodewise::individual(start).1.len() <= most) {
         if looked.iter().all(|known| !known.is_explained() && !known.start.tree.adds_the_same(&start.tree)) {
             looked.push(Looked::sum_by_sum(starts.evidence, start, Effort::Usual));
         }
@@ -571,9 +580,7 @@ pub fn closely(starts: &Starts, mut looked: Vec<Looked>, progress: &dyn Progress
     let mut trees: Vec<Tree> = summed.map(|looked| looked.start.tree.clone()).collect();
     let most = trees.len() + CLOSELY;
     let mut found: Vec<Fitted> = Vec::new();
-    // What masks show, and what a closer look does, come before what happens to fit best with few rules.
-    let shown = starts.structures().take(1).chain(starts.closer().take(2)).map(|(_, start)| start);
-    for start in shown.chain(looked.iter().map(|looked| looked.start.clone())) {
+    for start in starts.shown(2).chain(looked.iter().map(|looked| looked.start.clone())) {
         if trees.len() == most || trees.iter().any(|tree| tree.adds_the_same(&start.tree)) {
             continue;
         }

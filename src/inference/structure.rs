@@ -87,10 +87,17 @@ impl Structure {
         }
         if widest >= 4 {
             candidates.push(Structure::Interleaved { groups: 2 });
-            for size in [16, 8, 4, 2] {
-                if widest > size && widest.is_multiple_of(size) {
-                    candidates.push(Structure::ExactGroups { size });
-                }
+        }
+        // The sum of all is a group where it is scaled, and all of a group are scaled alike.
+        let block = signature.scale.map(|scale| scale.block);
+        let powers = [16, 8, 4, 2].into_iter().filter(|&size| {
+            widest >= 4
+                && widest > size
+                && block.is_none_or(|block| block > size && block.is_multiple_of(size))
+        });
+        for size in block.into_iter().filter(|&block| block > 1).chain(powers) {
+            if widest >= size && widest.is_multiple_of(size) {
+                candidates.push(Structure::ExactGroups { size });
             }
         }
         candidates
@@ -332,13 +339,30 @@ impl Builder<'_> {
         }
     }
 
-    /// A product, scaled by its block's scales where the scales are not applied to a group.
+    /// A product, scaled by its block's scales.
     fn product(&mut self, k: usize) -> NodeId {
         let product = self.push(Node::Product(k));
-        match (self.structure, self.signature.scale) {
-            (Structure::ExactGroups { .. }, _) | (_, None) => product,
-            (_, Some(scale)) => self.push(Node::Scaled { child: product, block: k / scale.block }),
+        self.scaled(product, k)
+    }
+
+    /// A product or a sum of products, of which this is one, scaled by their block's scales.
+    fn scaled(&mut self, child: NodeId, k: usize) -> NodeId {
+        match self.signature.scale {
+            Some(scale) => self.push(Node::Scaled { child, block: k / scale.block }),
+            None => child,
         }
+    }
+
+    /// A sum of products, scaled where all of them are scaled alike; otherwise each is.
+    fn group(&mut self, products: &[usize]) -> NodeId {
+        let block_of = |k: usize| self.signature.scale.map_or(0, |scale| k / scale.block);
+        let is_one_block = products.iter().all(|&k| block_of(k) == block_of(products[0]));
+        let members: Vec<NodeId> = match is_one_block {
+            true => products.iter().map(|&k| self.push(Node::Product(k))).collect(),
+            false => products.iter().map(|&k| self.product(k)).collect(),
+        };
+        let sum = self.sum(members, INNER);
+        if is_one_block { self.scaled(sum, products[0]) } else { sum }
     }
 
     /// The sums of the products of each block, scaled.
@@ -397,15 +421,10 @@ impl Builder<'_> {
                 outer.push(self.sum(sums, INNER));
                 self.sum(outer, ROUNDED)
             }
-            Structure::ExactGroups { size } if has_accumulator && products.len() > size => {
+            Structure::ExactGroups { size } if has_accumulator && products.len() >= size => {
                 let mut outer = self.add_others(children);
                 for group in products.chunks(size) {
-                    let members: Vec<NodeId> = group.iter().map(|&k| self.product(k)).collect();
-                    let sum = self.sum(members, INNER);
-                    outer.push(match self.signature.scale {
-                        Some(scale) => self.push(Node::Scaled { child: sum, block: group[0] / scale.block }),
-                        None => sum,
-                    });
+                    outer.push(self.group(group));
                 }
                 self.sum(outer, ROUNDED)
             }
@@ -433,5 +452,52 @@ impl Builder<'_> {
             .filter(|child| !matches!(child, Skeleton::Leaf(Summand::Product(_))))
             .map(|child| self.add(child))
             .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use mmaprobe_model::format::{E2M1, FP32, UE8M0};
+    use mmaprobe_model::tree::Scale;
+
+    use super::*;
+
+    /// Under how many scales each product is, from the root.
+    fn scales_above(model: &Model) -> Vec<usize> {
+        let mut above = vec![0; model.tree.nodes.len()];
+        let mut of_products = vec![0; model.k];
+        for (id, node) in model.tree.nodes.iter().enumerate().rev() {
+            let own = above[id];
+            match node {
+                Node::Product(k) => of_products[*k] = own,
+                Node::Scaled { child, .. } => above[*child] = own + 1,
+                node => node.children().iter().for_each(|&child| above[child] = own),
+            }
+        }
+        of_products
+    }
+
+    #[test]
+    fn every_product_is_scaled_once_in_every_structure() {
+        let leaf = |k| Skeleton::Leaf(Summand::Product(k));
+        let c = || Skeleton::Leaf(Summand::C);
+        let sum = |from: Skeleton, products: std::ops::Range<usize>| {
+            Skeleton::Sum(std::iter::once(from).chain(products.map(leaf)).collect())
+        };
+        let apart = Skeleton::Sum(vec![c(), Skeleton::Sum((0..16).map(leaf).collect())]);
+        let skeletons = [sum(c(), 0..16), sum(sum(c(), 0..12), 12..16), sum(sum(c(), 0..3), 3..16), apart];
+        let mut groups = 0;
+        for block in [1, 2, 4, 16] {
+            let scale = Some(Scale { format: UE8M0, block });
+            let signature = Signature { k: 16, a: E2M1, b: E2M1, c: FP32, d: FP32, scale };
+            for skeleton in &skeletons {
+                for structure in Structure::candidates(&signature, skeleton) {
+                    let model = start(&signature, skeleton, structure);
+                    assert_eq!(scales_above(&model), [1; 16], "{structure} of {skeleton:?}");
+                    groups += usize::from(matches!(structure, Structure::ExactGroups { .. }));
+                }
+            }
+        }
+        assert!(groups > 3, "{groups}");
     }
 }
