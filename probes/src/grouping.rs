@@ -71,7 +71,7 @@ pub fn questions(
 /// The exponent of X: high, so that nothing small runs out of range or under a floor, but no sum of a few
 /// overflows.
 fn top(signature: &Signature) -> i32 {
-    let (_, high) = place::reach(signature);
+    let (_, high) = place::reach_with_scales(signature);
     high.min(signature.d.max_exponent() - 2).min(HIGHEST)
 }
 

@@ -40,7 +40,7 @@ fn ladder(signature: &Signature, small: Summand, negative: bool, large: &[(Summa
 
 /// The exponent of the ladders' "1": 0 where ε reaches down far enough from there, else higher.
 pub fn unit(signature: &Signature) -> i32 {
-    let (low, high) = place::reach(signature);
+    let (low, high) = place::reach_with_scales(signature);
     let low = low.max(signature.d.min_exponent());
     let high = high.min(signature.d.max_exponent() - 2);
     (low + LONGEST).clamp(0.min(high), high.max(0))
