@@ -286,6 +286,11 @@ impl<'d> Evidence<'d> {
         self.answers.iter().chain(&self.aside)
     }
 
+    /// The answers that are kept aside.
+    pub fn aside(&self) -> impl Iterator<Item = &Answered> {
+        self.aside.iter()
+    }
+
     /// Moves answers that contradict a model, some of them if there are many, from those aside to the others.
     /// Whether there were any.
     pub fn move_contradictions(&mut self, model: &Model) -> bool {

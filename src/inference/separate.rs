@@ -68,7 +68,7 @@ pub fn separate(
     let mut checked = 0;
     for round in 0..=ROUNDS {
         if round == 0 {
-            let all: Vec<&Answered> = evidence.all().collect();
+            let all: Vec<&Answered> = evidence.answers.iter().collect();
             candidates = standing(candidates, model, &all);
             // What several changes together make, and a single one too, is told as the single one.
             let mut models: Vec<Model> = Vec::new();
@@ -100,12 +100,15 @@ pub fn separate(
         let told = told(&signature, model, &candidates, &pool, seed);
         let mut separating: Vec<DotAdd> = Vec::new();
         let mut others = Vec::new();
+        let stands_aside = |candidate: &Turned| fit::contradicted(&candidate.model, evidence.aside(), 1) == 0;
         for (candidate, told) in candidates.into_iter().zip(told) {
             match told {
-                Told::Apart(questions) => {
+                // What answers that are kept aside contradict is not asked about.
+                Told::Apart(questions) if stands_aside(&candidate) => {
                     separating.extend(questions);
                     others.push(candidate);
                 }
+                Told::Apart(_) => {}
                 Told::InsideOnly => others.push(candidate),
                 Told::Never => {
                     alike.push(candidate);
@@ -125,9 +128,9 @@ pub fn separate(
     if !alike.is_empty() {
         tried = tried.min(tried_on_alike);
     }
-    let inseparable = candidates
+    candidates.extend(alike);
+    let inseparable = standing(candidates, model, &evidence.aside().collect::<Vec<_>>())
         .into_iter()
-        .chain(alike)
         .map(|turned| Inseparable { knob: turned.knob, choice: turned.choice })
         .collect();
     Ok(Separation::Settled { inseparable, tried })
