@@ -233,6 +233,11 @@ pub fn fit(evidence: &Evidence, start: &Model, rules: Start, effort: Effort) -> 
             beam.push(fit::improve_on(evidence, best, &all, class, &[Turn::Once], &budget));
             beam = search.scored(beam, &all);
         }
+        let shows_exponents = [Class::Zero, Class::Subnormal].contains(&class) && !is_hopeless;
+        if shows_exponents && (1..=all.len() / FEW).contains(&beam[0].contradicted) {
+            beam.push(with_other_exponents(evidence, beam[0].clone(), (class, &order), &all, each));
+            beam = search.scored(beam, &all);
+        }
         if beam[0].contradicted == 0 {
             beam.retain(|fitted| fitted.contradicted == 0);
         }
@@ -314,6 +319,33 @@ fn last_resort(
     let budget = Budget::of(TRIFLING);
     let trial = Trial { rule, answers: about, budget: &budget };
     grid::improve(evidence, start, trial, &Kind::FEW_ANSWERS, class, &[Turn::Once]).swap_remove(0)
+}
+
+/// A model in which one of these rules aligns to another exponent, which explains more of these answers, if there is one.
+/// Where zeros have large exponents, small numbers are cut off that are rounded nowhere else: what is cut and where
+/// is one thing there.
+fn with_other_exponents(
+    evidence: &Evidence,
+    start: Fitted,
+    (class, rules): (Class, &[RuleId]),
+    answers: &[&Answered],
+    each: u64,
+) -> Fitted {
+    let budget = Budget::of(each);
+    let mut best = start;
+    for &rule in rules {
+        let trial = Trial { rule, answers, budget: &budget };
+        let turns = [Turn::Once, Turn::Jointly];
+        let found = grid::improve(evidence, best.clone(), trial, &[Kind::Exponents], class, &turns);
+        best = found.into_iter().fold(best, |best, other| match other.contradicted < best.contradicted {
+            true => other,
+            false => best,
+        });
+        if best.contradicted == 0 || budget.is_spent() {
+            break;
+        }
+    }
+    best
 }
 
 /// All answers, for a model that explains nearly all plain ones: sums that add alike mostly do
