@@ -51,6 +51,15 @@ fn sums_with_more_range_than_the_result_are_found() {
     assert_found(BEYOND.0, BEYOND.1);
 }
 
+/// Eight sums with rules of their own; the last aligns to an exponent that zeros have, too, and nothing but small numbers
+/// beside them shows how many bits it keeps.
+const BESIDE_ZEROS: (&str, &str) = ("161", "42");
+
+#[test]
+fn what_only_zeros_cut_off_is_found() {
+    assert_found(BESIDE_ZEROS.0, BESIDE_ZEROS.1);
+}
+
 /// A machine of a seed is characterized, and no claim about it is wrong.
 fn assert_found(seed: &str, machine: &str) {
     let output = selftest_of(seed, &["--only", machine]);

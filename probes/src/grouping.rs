@@ -119,4 +119,20 @@ mod tests {
         }
         assert_eq!(asked, 4 * LONGEST);
     }
+
+    /// Factors of e2m1 span 6 binades; scales bring small values further below X.
+    #[test]
+    fn block_scales_reach_below_what_sums_keep() {
+        let scale = Some(mmaprobe_model::tree::Scale { format: format::UE4M3, block: 2 });
+        let factors = format::E2M1;
+        let signature = Signature { k: 6, a: factors, b: factors, c: format::FP32, d: format::FP32, scale };
+        let pattern = Pattern { distance: 30, negative: false, cancelled: true };
+        let [c, large, small, fourth] =
+            [Summand::C, Summand::Product(0), Summand::Product(2), Summand::Product(4)];
+        assert!(questions(&signature, [c, small], large, Some(fourth), pattern).is_some());
+        let ladders = crate::precision::pair_ladders(&signature);
+        assert!(ladders.iter().any(|ladder| ladder.len() > 30));
+        // In one block, no scale helps.
+        assert!(questions(&signature, [c, Summand::Product(1)], large, Some(fourth), pattern).is_none());
+    }
 }

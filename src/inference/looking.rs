@@ -450,7 +450,7 @@ pub fn longer(starts: &Starts, mut looked: Vec<Looked>) -> Vec<Looked> {
 }
 
 /// Sums of a tree whose rules are found one by one in a short time.
-const FEW_SUMS: usize = 5;
+const FEW_SUMS: usize = 8;
 /// And where nothing else has led further.
 const MORE_SUMS: usize = 12;
 
