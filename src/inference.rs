@@ -427,6 +427,9 @@ fn validate(
         if let Some(verdict) = alone(evidence, &simulated, &plan)? {
             return Ok(verdict);
         }
+        if let Some(verdict) = crowded(evidence, &simulated, &plan)? {
+            return Ok(verdict);
+        }
         let (seed, nans) = (plan.seed.wrapping_mul(SPARSE), plan.nans);
         let modelled = &simulated.instructions()[0];
         let sparse = validation::sparse_mismatch(
@@ -493,6 +496,32 @@ fn compared(
         Err(error) => unreachable!("the model is that of the instruction: {error}"),
     }
 }
+
+/// Compares a model that holds in the batches of a plan with the device in one as large as any, where the plan has none:
+/// a device may compute otherwise in those.
+fn crowded(
+    evidence: &mut Evidence,
+    simulated: &Simulated,
+    plan: &Plan,
+) -> Result<Option<Verdict>, DeviceError> {
+    let sets = validation::sets_per_block(evidence.instruction());
+    if plan.sets >= sets {
+        return Ok(None);
+    }
+    let crowd = Plan { sets, seed: plan.seed.wrapping_mul(CROWDED), ..plan.clone() };
+    let outcome = compared(evidence, simulated, &crowd, &|_| {})?;
+    let Some(mismatch) = outcome.mismatch.clone() else { return Ok(None) };
+    let Mismatch { question, answers, shrunk, shrunk_answers, reproduced_alone, .. } = mismatch;
+    if !reproduced_alone {
+        return noise(evidence, question, answers, crowd.seed).map(Some);
+    }
+    let counterexample =
+        Counterexample { question: shrunk, device: shrunk_answers.0, model: shrunk_answers.1 };
+    Ok(Some(Verdict::Contradicted { counterexample, validation: (crowd, outcome) }))
+}
+
+/// Sets the seeds of large batches apart from others.
+const CROWDED: u64 = 0xa076_1d64_78bd_642f;
 
 /// Problems that are asked in batches of one.
 const ALONE: u64 = 64;

@@ -81,6 +81,15 @@ fn noise_is_detected_whatever_the_threads() {
     assert!(stdout(&one).lines().all(|line| line.chars().count() <= 80));
 }
 
+/// A unit with 128 elements that computes otherwise in batches of 200 problems and more.
+#[test]
+fn other_arithmetic_in_large_batches_is_detected() {
+    let output = selftest_of("17", &["--only", "d55"]);
+    let text = stdout(&output);
+    assert_eq!(output.status.code(), Some(0), "{text}");
+    assert!(text.starts_with("Machine d55: detected"), "{text}");
+}
+
 #[test]
 fn details_are_lines_of_json() {
     let folder = tempfile::tempdir().expect("a temporary folder");
