@@ -13,6 +13,7 @@ pub mod directed;
 pub mod disputed;
 pub mod evidence;
 pub mod fit;
+pub mod flushed;
 pub mod grid;
 pub mod grouping;
 pub mod handing;

@@ -60,6 +60,15 @@ fn what_only_zeros_cut_off_is_found() {
     assert_found(BESIDE_ZEROS.0, BESIDE_ZEROS.1);
 }
 
+/// A chain of scaled products of e3m2 and e4m3, interleaved, that keeps 23 bits: inside a block only subnormal factors
+/// reach so far below others.
+const WITH_LITTLE_RANGE: (&str, &str) = ("181", "97");
+
+#[test]
+fn an_order_that_subnormal_factors_show_is_found() {
+    assert_found(WITH_LITTLE_RANGE.0, WITH_LITTLE_RANGE.1);
+}
+
 /// A machine of a seed is characterized, and no claim about it is wrong.
 fn assert_found(seed: &str, machine: &str) {
     let output = selftest_of(seed, &["--only", machine]);

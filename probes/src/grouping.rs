@@ -49,7 +49,7 @@ pub fn questions(
     fourth: Option<Summand>,
     pattern: Pattern,
 ) -> Option<[DotAdd; 3]> {
-    let top = top(signature);
+    let top = top(signature, large, pattern.distance);
     let x = Dyadic::power(top);
     let small = |doubled: i32| Dyadic {
         negative: pattern.negative,
@@ -69,9 +69,13 @@ pub fn questions(
 }
 
 /// The exponent of X: high, so that nothing small runs out of range or under a floor, but no sum of a few
-/// overflows.
-fn top(signature: &Signature) -> i32 {
-    let (_, high) = place::reach_with_scales(signature);
+/// overflows. A large c lies above what products reach, where these would not reach so far below.
+fn top(signature: &Signature, large: Summand, distance: i32) -> i32 {
+    let (low, high) = place::reach_with_scales(signature);
+    let high = match large {
+        Summand::C => high.max(low + distance).min(signature.c.max_exponent()),
+        Summand::Product(_) => high,
+    };
     high.min(signature.d.max_exponent() - 2).min(HIGHEST)
 }
 
@@ -134,5 +138,33 @@ mod tests {
         assert!(ladders.iter().any(|ladder| ladder.len() > 30));
         // In one block, no scale helps.
         assert!(questions(&signature, [c, Summand::Product(1)], large, Some(fourth), pattern).is_none());
+    }
+
+    #[test]
+    fn c_lies_as_far_above_products_as_is_asked_for() {
+        let factors = format::E2M1;
+        let signature =
+            Signature { k: 4, a: factors, b: factors, c: format::FP32, d: format::FP32, scale: None };
+        let [x, y, z] = [0, 1, 2].map(Summand::Product);
+        let is_held = |pair, large| {
+            let pattern = Pattern { distance: 30, negative: true, cancelled: false };
+            questions(&signature, pair, large, None, pattern).is_some()
+        };
+        assert!(is_held([x, y], Summand::C));
+        assert!(!is_held([x, y], z) && !is_held([x, Summand::C], z));
+    }
+
+    /// Products of e3m2 and e4m3 span 20 binades without subnormal factors, too few for a sum that keeps 23 bits.
+    #[test]
+    fn subnormal_factors_reach_further_inside_a_block() {
+        let scale = Some(mmaprobe_model::tree::Scale { format: format::UE8M0, block: 4 });
+        let (a, b) = (format::E3M2, format::E4M3);
+        let signature = Signature { k: 8, a, b, c: format::FP32, d: format::FP32, scale };
+        let [large, pair @ ..] = [0, 1, 2].map(Summand::Product);
+        let is_held = |distance| {
+            let pattern = Pattern { distance, negative: false, cancelled: false };
+            questions(&signature, pair, large, None, pattern).is_some()
+        };
+        assert_eq!((1..=LONGEST as i32).take_while(|&distance| is_held(distance)).last(), Some(24));
     }
 }

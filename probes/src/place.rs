@@ -141,14 +141,15 @@ pub(crate) fn sign_bit(format: &Format) -> u64 {
 fn with_scales(signature: &Signature, values: &[(Summand, Dyadic)]) -> Option<DotAdd> {
     let scale = signature.scale?;
     let (low, high) = reach_of_factors(signature);
+    let lowest = low - (signature.a.fraction_bits + signature.b.fraction_bits) as i32;
     let mut question = zeros(signature);
     for block in 0..signature.scales() {
         let inside = |(summand, _): &&(Summand, Dyadic)| matches!(summand, Summand::Product(k) if k / scale.block == block);
         let leading = || values.iter().filter(inside).filter_map(|(_, value)| value.leading());
         let (Some(smallest), Some(largest)) = (leading().min(), leading().max()) else { continue };
-        // From the scale nearest to 1.
-        let mut shifts: Vec<i32> = (largest - high..=smallest - low).collect();
-        shifts.sort_by_key(|shift| shift.abs());
+        // From the scale nearest to 1, those with which all factors are normal first.
+        let mut shifts: Vec<i32> = (largest - high..=smallest - lowest).collect();
+        shifts.sort_by_key(|&shift| (shift > smallest - low, shift.abs()));
         let fits = shifts.into_iter().find_map(|shift| {
             let half = shift.div_euclid(2);
             let sa = exactly(&scale.format, Dyadic::power(half))?;
@@ -216,7 +217,7 @@ fn factors(signature: &Signature, value: Dyadic) -> Option<(u64, u64)> {
 }
 
 /// The most balanced a = ±x·2^i and b = y·2^j with i + j = the value's exponent: both normal if
-/// possible, then one subnormal.
+/// possible, then one subnormal, then both.
 fn split(a: &Format, b: &Format, x: u64, y: u64, value: Dyadic) -> Option<(u64, u64)> {
     let width = |significand: u64| 63 - significand.leading_zeros() as i32;
     let normal = |format: &Format, significand: u64| {
@@ -229,9 +230,11 @@ fn split(a: &Format, b: &Format, x: u64, y: u64, value: Dyadic) -> Option<(u64, 
     let (low, high) = (low_a.max(total - high_b), high_a.min(total - low_b));
     let middle = (low_a + high_a) / 2 + (total - (low_a + high_a) / 2 - (low_b + high_b) / 2) / 2;
     let normal_choice = (low <= high).then(|| middle.clamp(low, high));
-    // Below the normal range, one factor is the smallest normal number and the other subnormal.
-    let candidates = [normal_choice, Some(total - low_b), Some(low_a), Some(total - high_b), Some(high_a)];
-    candidates.into_iter().flatten().find_map(|i| {
+    // Below the normal range, one factor is the smallest normal number and the other subnormal; below that, the last bit
+    // of one is that of the smallest subnormal number.
+    let last_bit = a.min_exponent() - a.fraction_bits as i32;
+    let others = [total - low_b, low_a, total - high_b, high_a, last_bit];
+    normal_choice.into_iter().chain(others).find_map(|i| {
         let factor_a = exactly(a, Dyadic { negative: value.negative, significand: x, exponent: i })?;
         let factor_b = exactly(b, Dyadic::new(y, total - i))?;
         Some((factor_a, factor_b))

@@ -10,15 +10,18 @@ use mmaprobe_probes::{DotAdd, Probe, Summand};
 
 use super::evidence::Evidence;
 use super::fit::thinned;
+use super::flushed::Flushed;
 use super::order::Skeleton;
 use super::triples::{self, Tree, Triple};
 
-/// Triples of a sum that are asked with every pattern.
+/// Triples of a sum that are asked with every pattern; more where only one way to divide each can be asked.
 const LOOKED_AT: usize = 8;
+const LOOKED_AT_ONE_WAY: usize = 20;
 /// Patterns with which all triples are asked.
 const PATTERNS: usize = 6;
-/// The most triples of one sum that are asked.
+/// The most triples of one sum that are asked, and the most of which these are chosen.
 const MOST_TRIPLES: usize = 500;
+const MOST_SEEN: usize = 20 * MOST_TRIPLES;
 /// Different fourth summands of one triple.
 const FOURTHS: usize = 2;
 
@@ -27,13 +30,17 @@ const FOURTHS: usize = 2;
 struct Sum {
     /// Its children, each with a summand in it that stands for it.
     children: Vec<(Summand, Skeleton)>,
-    /// Triples of them, by index, to ask about.
+    /// Triples of them, by index, to ask about; those first of which the formats hold most.
     triples: Vec<[usize; 3]>,
+    /// Whether the formats hold only one of the three ways to divide each of them.
+    is_one_way: bool,
     /// Summands that are not in it.
     outside: Vec<Summand>,
     /// Whether other summands of the triples' sum may hold −X. Where a sum is zero and normalised, what
     /// follows is not lost beside it, which would look like an order.
     may_cancel: bool,
+    /// What the small values may not be made of.
+    flushed: Flushed,
 }
 
 /// The sums of an order of summation that may have an order inside, and what is known of them.
@@ -48,17 +55,16 @@ impl Sums {
     pub fn of(evidence: &Evidence, skeleton: &Skeleton) -> Sums {
         let all: Vec<Summand> = evidence.signature().summands().collect();
         let mut sums = Vec::new();
-        collect(skeleton, &all, &mut sums);
+        collect(evidence, skeleton, &all, &mut sums);
         let children = all.iter().map(|&summand| (summand, Skeleton::Leaf(summand))).collect();
-        sums.push(Sum::new(children, Vec::new(), false));
+        sums.push(Sum::new(evidence, children, Vec::new(), false));
         Sums { patterns: vec![Vec::new(); sums.len()], sums }
     }
 
     /// The first questions: a few triples of each sum, at every distance.
     pub fn first_probe(&self, evidence: &Evidence) -> Probe {
         let dot_adds = self.sums.iter().flat_map(|sum| {
-            let triples = thinned(&sum.triples, LOOKED_AT);
-            triples.into_iter().flat_map(move |three| {
+            sum.looked_at().into_iter().flat_map(move |three| {
                 Pattern::all().flat_map(move |pattern| sum.questions(evidence, three, pattern))
             })
         });
@@ -79,16 +85,23 @@ impl Sums {
         probe(dot_adds)
     }
 
-    /// The order with what was found inside its sums, and the one found without it; those that differ from
-    /// it and each other.
+    /// The order with what was found inside its sums, and the one found without it; where only a large c shows which
+    /// summands meet, also with what was found added to c one after the other. Those that differ from the order and
+    /// each other.
     pub fn orders(&self, evidence: &Evidence, skeleton: &Skeleton) -> Vec<Skeleton> {
         let mut trees =
             self.sums.iter().zip(&self.patterns).map(|(sum, patterns)| sum.tree(evidence, patterns));
         let inside = refined(skeleton, &mut trees);
         let leaves: Vec<Skeleton> = evidence.signature().summands().map(Skeleton::Leaf).collect();
         let anew = trees.next().map(|tree| as_skeleton(&tree, &leaves, &Skeleton::Sum));
+        let found: Vec<Skeleton> = std::iter::once(inside).chain(anew).collect();
+        let is_beside_c = self.sums.iter().any(|sum| sum.is_one_way);
+        let chained: Vec<Skeleton> = match is_beside_c {
+            true => found.iter().flat_map(Skeleton::chained_from_c).collect(),
+            false => Vec::new(),
+        };
         let mut orders = Vec::new();
-        for order in std::iter::once(inside).chain(anew) {
+        for order in found.into_iter().chain(chained) {
             if order != *skeleton && !orders.contains(&order) && !order.is_flat() {
                 orders.push(order);
             }
@@ -110,10 +123,10 @@ fn refined(skeleton: &Skeleton, trees: &mut dyn Iterator<Item = Tree>) -> Skelet
     }
 }
 
-fn collect(skeleton: &Skeleton, all: &[Summand], sums: &mut Vec<Sum>) {
+fn collect(evidence: &Evidence, skeleton: &Skeleton, all: &[Summand], sums: &mut Vec<Sum>) {
     let (Skeleton::Sum(children) | Skeleton::Inner(children)) = skeleton else { return };
     for child in children {
-        collect(child, all, sums);
+        collect(evidence, child, all, sums);
     }
     if children.len() < 3 {
         return;
@@ -121,7 +134,7 @@ fn collect(skeleton: &Skeleton, all: &[Summand], sums: &mut Vec<Sum>) {
     let inside = skeleton.summands();
     let outside = all.iter().copied().filter(|summand| !inside.contains(summand)).collect();
     let children = children.iter().map(|child| (child.nearest(), child.clone())).collect();
-    sums.push(Sum::new(children, outside, true));
+    sums.push(Sum::new(evidence, children, outside, true));
 }
 
 fn probe(dot_adds: Vec<DotAdd>) -> Probe {
@@ -149,12 +162,15 @@ pub fn triples_of(count: usize, most: usize) -> Vec<[usize; 3]> {
 struct Division([Option<bool>; 3]);
 
 impl Division {
-    /// Whether all ways can be compared, or two of which one is right.
-    fn says_something(&self) -> bool {
-        match self.0.iter().flatten().count() {
-            3 => true,
-            2 => self.first().is_some(),
-            _ => false,
+    /// Which pair meets first, if any; `None` where that cannot be said: where not all ways can be compared, nor two of
+    /// which one is right, nor one beside a large value that divides others, if these are the values that do.
+    fn vote(&self, divides: [bool; 3]) -> Option<Option<usize>> {
+        let mut known = (0..3).filter(|&way| self.0[way].is_some());
+        match (known.next(), known.next(), known.next()) {
+            (_, _, Some(_)) => Some(self.first()),
+            (_, Some(_), None) => self.first().map(Some),
+            (Some(only), None, None) => divides[only].then(|| self.first()),
+            (None, None, None) => None,
         }
     }
 
@@ -172,8 +188,35 @@ pub fn divided([x, y, z]: [usize; 3]) -> [([usize; 2], usize); 3] {
 }
 
 impl Sum {
-    fn new(children: Vec<(Summand, Skeleton)>, outside: Vec<Summand>, may_cancel: bool) -> Sum {
-        Sum { triples: triples_of(children.len(), MOST_TRIPLES), children, outside, may_cancel }
+    fn new(
+        evidence: &Evidence,
+        children: Vec<(Summand, Skeleton)>,
+        outside: Vec<Summand>,
+        may_cancel: bool,
+    ) -> Sum {
+        let mut triples = triples_of(children.len(), MOST_SEEN);
+        let flushed = Flushed::of(evidence);
+        let mut sum = Sum { triples: Vec::new(), is_one_way: false, children, outside, may_cancel, flushed };
+        // Formats with little range hold small values beside a large c alone, or in other blocks.
+        let distance = evidence.signature().d.fraction_bits as i32 + 1;
+        let below_all = Pattern { distance, negative: false, cancelled: false };
+        let ways = |three: &[usize; 3]| {
+            let is_held = |(pair, large)| sum.asked(evidence, pair, large, None, below_all).is_some();
+            divided(*three).into_iter().filter(|&way| is_held(way)).count()
+        };
+        triples.sort_by_cached_key(|three| std::cmp::Reverse(ways(three)));
+        let is_one_way = triples.first().is_some_and(|three| ways(three) == 1);
+        if is_one_way {
+            triples.retain(|three| ways(three) == 1);
+        }
+        triples.truncate(MOST_TRIPLES);
+        (sum.triples, sum.is_one_way) = (triples, is_one_way);
+        sum
+    }
+
+    /// The triples that are asked with every pattern.
+    fn looked_at(&self) -> Vec<[usize; 3]> {
+        thinned(&self.triples, if self.is_one_way { LOOKED_AT_ONE_WAY } else { LOOKED_AT })
     }
 
     /// Summands that may hold −X beside a triple.
@@ -210,7 +253,10 @@ impl Sum {
         pattern: Pattern,
     ) -> Option<[DotAdd; 3]> {
         let pair = pair.map(|index| self.children[index].0);
-        grouping::questions(evidence.signature(), pair, self.children[large].0, fourth, pattern)
+        let signature = evidence.signature();
+        let questions = grouping::questions(signature, pair, self.children[large].0, fourth, pattern)?;
+        let is_flushed = questions.iter().any(|question| self.flushed.has(signature, question));
+        (!is_flushed).then_some(questions)
     }
 
     /// What answers say about a triple, with each fourth summand.
@@ -221,20 +267,43 @@ impl Sum {
             Some(both? == first? && both? == second?)
         };
         let fourths = self.fourths(three, pattern).into_iter();
-        let divisions =
-            fourths.map(|fourth| Division(divided(three).map(|(pair, large)| meets(pair, large, fourth))));
-        divisions.filter(Division::says_something).collect()
+        fourths
+            .map(|fourth| Division(divided(three).map(|(pair, large)| meets(pair, large, fourth))))
+            .collect()
+    }
+
+    /// What answers with a pattern say about each of these triples: which pair meets first, if any, once for each fourth
+    /// summand with which they say something.
+    fn votes(
+        &self,
+        evidence: &Evidence,
+        triples: &[[usize; 3]],
+        pattern: Pattern,
+    ) -> Vec<Vec<Option<usize>>> {
+        let divisions: Vec<Vec<Division>> =
+            triples.iter().map(|&three| self.divisions(evidence, three, pattern)).collect();
+        // Where that is all there is: at a distance at which X makes no difference to any two, it says nothing that it
+        // makes none.
+        let mut divides = vec![false; self.children.len()];
+        for (&three, divisions) in triples.iter().zip(&divisions).filter(|_| self.is_one_way) {
+            for (way, (_, large)) in divided(three).into_iter().enumerate() {
+                divides[large] |= divisions.iter().any(|division| division.0[way] == Some(false));
+            }
+        }
+        let vote = |(&three, divisions): (&[usize; 3], &Vec<Division>)| {
+            let divides = three.map(|large| divides[large]);
+            divisions.iter().filter_map(|division| division.vote(divides)).collect()
+        };
+        triples.iter().zip(&divisions).map(vote).collect()
     }
 
     /// The patterns that tell most: each explains triples that those before it do not.
     fn telling(&self, evidence: &Evidence) -> Vec<Pattern> {
-        let triples = thinned(&self.triples, LOOKED_AT);
+        let triples = self.looked_at();
         let mut shown: Vec<(Pattern, Vec<bool>)> = Pattern::all()
             .map(|pattern| {
-                let says = |&three: &[usize; 3]| {
-                    self.divisions(evidence, three, pattern).iter().any(|division| division.first().is_some())
-                };
-                (pattern, triples.iter().map(says).collect())
+                let votes = self.votes(evidence, &triples, pattern);
+                (pattern, votes.iter().map(|votes| votes.iter().any(Option::is_some)).collect())
             })
             .collect();
         let mut chosen = Vec::new();
@@ -257,28 +326,26 @@ impl Sum {
 
     /// The tree over the children; flat where nothing speaks for another one.
     fn tree(&self, evidence: &Evidence, patterns: &[Pattern]) -> Tree {
-        let mut asked: Vec<[usize; 3]> = Vec::new();
-        let mut rooted: Vec<Triple> = Vec::new();
-        for &three in &self.triples {
-            let of_pattern = |&pattern| self.divisions(evidence, three, pattern);
-            let divisions: Vec<Division> = patterns.iter().flat_map(of_pattern).collect();
-            // What the formats do not hold speaks neither for a sum nor against it.
-            if !divisions.is_empty() {
-                asked.push(three);
-                rooted.extend(Self::rooted(three, &divisions));
-            }
+        let mut votes: Vec<Vec<Option<usize>>> = vec![Vec::new(); self.triples.len()];
+        for &pattern in patterns {
+            let of_pattern = self.votes(evidence, &self.triples, pattern);
+            votes.iter_mut().zip(of_pattern).for_each(|(votes, more)| votes.extend(more));
         }
+        // What the formats do not hold speaks neither for a sum nor against it.
+        let told = self.triples.iter().zip(&votes).filter(|(_, votes)| !votes.is_empty());
+        let asked: Vec<[usize; 3]> = told.clone().map(|(&three, _)| three).collect();
+        let rooted: Vec<Triple> = told.filter_map(|(&three, votes)| Self::rooted(three, votes)).collect();
         let all: Vec<usize> = (0..self.children.len()).collect();
         triples::tree(&all, &asked, &rooted)
     }
 
     /// Which two of three children meet before the third: the answers vote.
-    fn rooted(three: [usize; 3], divisions: &[Division]) -> Option<Triple> {
-        let mut votes = [0usize; 3];
-        divisions.iter().filter_map(Division::first).for_each(|first| votes[first] += 1);
-        let total: usize = votes.iter().sum();
-        let most = (0..3).max_by_key(|&index| votes[index])?;
-        (2 * votes[most] > total).then(|| divided(three)[most])
+    fn rooted(three: [usize; 3], votes: &[Option<usize>]) -> Option<Triple> {
+        let mut counts = [0usize; 3];
+        votes.iter().flatten().for_each(|&first| counts[first] += 1);
+        let total: usize = counts.iter().sum();
+        let most = (0..3).max_by_key(|&index| counts[index])?;
+        (2 * counts[most] > total).then(|| divided(three)[most])
     }
 }
 
@@ -297,4 +364,57 @@ pub fn as_skeleton(tree: &Tree, leaves: &[Skeleton], node: &dyn Fn(Vec<Skeleton>
 
 fn gcd(a: usize, b: usize) -> usize {
     if b == 0 { a } else { gcd(b, a % b) }
+}
+
+#[cfg(test)]
+mod tests {
+    use mmaprobe_model::format::{E2M1, FP32};
+
+    use super::*;
+    use crate::device::simulated::Simulated;
+    use crate::device::{Device, Identity, Instruction, Provenance};
+    use crate::inference::order::Skeleton;
+    use crate::inference::structure::{self, Structure};
+
+    /// What grouping finds of a device with these sums, where masks have shown nothing.
+    fn found(sums: &Skeleton, k: usize) -> Vec<Skeleton> {
+        let name = "e2m1".to_string();
+        let (a, b, c, d) = (E2M1, E2M1, FP32, FP32);
+        let instruction = Instruction { name, m: 4, n: 4, k, a, b, c, d, scale: None, mode_of: None };
+        let identity = Identity {
+            name: "test".to_string(),
+            description: String::new(),
+            properties: Vec::new(),
+            provenance: Provenance::Simulated,
+            absent: Vec::new(),
+        };
+        let signature = instruction.signature();
+        let model = structure::start(&signature, sums, Structure::Plain);
+        let device = Simulated::new(identity, vec![(instruction, model)]).expect("it can be simulated");
+        let mut evidence = Evidence::new(&device, &device.instructions()[0]);
+        let flat = Skeleton::Sum(signature.summands().map(Skeleton::Leaf).collect());
+        let mut sums = Sums::of(&evidence, &flat);
+        evidence.ask(vec![sums.first_probe(&evidence)]).expect("it answers");
+        let second = sums.second_probe(&evidence);
+        evidence.ask(vec![second]).expect("it answers");
+        sums.orders(&evidence, &flat)
+    }
+
+    /// Products of e2m1 span 6 binades; a large c alone shows which of them are added before they meet it.
+    #[test]
+    fn groups_of_products_with_little_range_show_beside_c() {
+        let leaf = |k| Skeleton::Leaf(Summand::Product(k));
+        let c = || Skeleton::Leaf(Summand::C);
+        let groups = || [[0, 5, 3, 6], [1, 2, 4, 7]].map(|group| Skeleton::Sum(group.map(leaf).to_vec()));
+        let sorted = || [[0, 3, 5, 6], [1, 2, 4, 7]].map(|group| Skeleton::Sum(group.map(leaf).to_vec()));
+        let chain = |groups: [Skeleton; 2]| {
+            groups.into_iter().fold(c(), |sum, group| Skeleton::Sum(vec![sum, group]))
+        };
+        let orders = found(&chain(groups()), 8);
+        assert!(orders.contains(&chain(sorted())), "{orders:?}");
+        let beside = Skeleton::Sum(std::iter::once(c()).chain(sorted()).collect());
+        assert!(orders.contains(&beside), "{orders:?}");
+        let flat = Skeleton::Sum(std::iter::once(c()).chain((0..8).map(leaf)).collect());
+        assert_eq!(found(&flat, 8), Vec::new());
+    }
 }

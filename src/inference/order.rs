@@ -50,6 +50,22 @@ impl Skeleton {
         (!groups.iter().any(leaf)).then(|| Skeleton::Sum([vec![c], groups.clone()].concat()))
     }
 
+    /// Where c and sums are summands of one sum: with these and all others added to c one after the other instead, in
+    /// likely orders. Where products are too small beside c to be told from each other, nothing shows which comes
+    /// first.
+    pub fn chained_from_c(&self) -> Vec<Skeleton> {
+        let Skeleton::Sum(children) = self else { return Vec::new() };
+        let (c, groups): (Vec<&Skeleton>, Vec<&Skeleton>) =
+            children.iter().partition(|child| **child == Skeleton::Leaf(Summand::C));
+        let ([c], true) = (&c[..], groups.iter().any(|group| !matches!(group, Skeleton::Leaf(_)))) else {
+            return Vec::new();
+        };
+        let count = groups.len();
+        let add = |sum, group: usize| Skeleton::Sum(vec![sum, groups[group].clone()]);
+        let orders = [(0..count).collect(), (0..count).rev().collect(), strided(count, 2)];
+        orders.into_iter().map(|order: Vec<usize>| order.into_iter().fold((*c).clone(), add)).collect()
+    }
+
     /// Whether it has sums that masks do not show.
     pub fn has_inner(&self) -> bool {
         match self {

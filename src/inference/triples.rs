@@ -117,7 +117,8 @@ impl Weights {
                 weights.extend(self.of(&x.leaves(), &y.leaves(), &outside));
             }
         }
-        weights.iter().sum::<f64>() >= SUPPORT * weights.len() as f64
+        // What was not asked speaks for nothing.
+        !weights.is_empty() && weights.iter().sum::<f64>() >= SUPPORT * weights.len() as f64
     }
 }
 
@@ -178,6 +179,21 @@ mod tests {
             rooted.push(([0, 5], 2));
             assert_eq!(tree(&[0, 1, 2, 3, 4, 5], &every_three(6), &rooted), expected);
         }
+    }
+
+    /// Products of formats with little range are seen beside a large c alone.
+    #[test]
+    fn what_no_triple_tells_apart_is_flat() {
+        let leaf = Tree::Leaf;
+        let expected = Tree::Node(vec![
+            Tree::Node(vec![leaf(1), leaf(3), leaf(5)]),
+            Tree::Node(vec![leaf(2), leaf(4)]),
+            leaf(0),
+        ]);
+        let with_c = |three: &[usize; 3]| three.contains(&0);
+        let asked: Vec<[usize; 3]> = every_three(6).into_iter().filter(with_c).collect();
+        let rooted: Vec<Triple> = triples(&expected).into_iter().filter(|&(_, beside)| beside == 0).collect();
+        assert_eq!(tree(&[0, 1, 2, 3, 4, 5], &asked, &rooted), expected);
     }
 
     #[test]
