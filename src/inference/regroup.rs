@@ -3,7 +3,8 @@
 //! Some sums show in one answer of a thousand: those of formats with little range, those that are handed on
 //! as they are, those of one summand. No question about the order shows them, but a model without them
 //! explains nearly everything. So each sum of such a model is changed: its summands are summed in groups first, a
-//! sum among them is dissolved or takes another of them in, or what it hands on is added to +0 by a sum of its own.
+//! sum among them is dissolved or takes another of them in, what it adds last and what a sum among them adds change
+//! places, or what it hands on is added to +0 by a sum of its own.
 
 use mmaprobe_model::tree::{Added, Model, Node, NodeId, Normalised, Rule, Tree};
 
@@ -212,6 +213,9 @@ fn variants(children: &[Term], rule: &Rule, rules: &[Rule]) -> Vec<Variant> {
             push(change, tree);
         }
     }
+    for (change, summands) in exchanged(children) {
+        push(change, Term::Sum(summands, rule.clone()));
+    }
     for children in dissolved(children) {
         let change = format!(", sums dissolved into {}", children.len());
         push(change, Term::Sum(children, rule.clone()));
@@ -353,6 +357,89 @@ fn chained(children: &[Term], rule: &Rule, of_links: &Rule) -> Vec<Changed> {
     chains
 }
 
+/// How far down a chain summands are that change places, in sums.
+const APART: usize = 4;
+/// Pairs of summands of two sums that change places, at most.
+const EXCHANGED: usize = 8;
+
+/// The summands, where a chain goes on in one of them, with one of the others in the place of one further down the chain
+/// and the other way round, or with all of the others.
+fn exchanged(children: &[Term]) -> Vec<(String, Vec<Term>)> {
+    let mut all = Vec::new();
+    let here = beside_chain(children);
+    let mut below = children;
+    for depth in 1..=APART {
+        let Some(Term::Sum(inside, _)) = goes_on(below).map(|at| &below[at]) else { break };
+        below = inside;
+        let there = beside_chain(below);
+        let words = |what: &str| format!(", {what} and what is added {depth} before it change places");
+        if here.len() == there.len() && here.len() > 1 {
+            let exchanged = with_beside(&with_beside(children, depth, &here), 0, &there);
+            all.push((words("what is added last"), exchanged));
+        }
+        if here.len() * there.len() > EXCHANGED {
+            continue;
+        }
+        for (one, other) in (0..here.len()).flat_map(|one| (0..there.len()).map(move |other| (one, other))) {
+            let (mut here, mut there) = (here.clone(), there.clone());
+            std::mem::swap(&mut here[one], &mut there[other]);
+            let exchanged = with_beside(&with_beside(children, depth, &there), 0, &here);
+            all.push((words("one that is added last"), exchanged));
+        }
+    }
+    all
+}
+
+/// The place of the summand in which a chain goes on: the one sum that more sums are nested in than in any other, but
+/// not beside what it may start from.
+fn goes_on(children: &[Term]) -> Option<usize> {
+    let nested: Vec<usize> = children.iter().map(nested).collect();
+    let most = *nested.iter().max()?;
+    let mut deepest = (0..children.len()).filter(|&at| nested[at] == most);
+    let at = deepest.next().filter(|_| deepest.next().is_none())?;
+    (most > 0 && !children.iter().any(starts_chain)).then_some(at)
+}
+
+/// How many sums are nested in each other.
+fn nested(tree: &Term) -> usize {
+    match tree {
+        Term::Leaf(_) => 0,
+        Term::Scaled(child, _) => nested(child),
+        Term::Sum(children, _) => 1 + children.iter().map(nested).max().unwrap_or(0),
+    }
+}
+
+/// Whether a chain may start from this.
+fn starts_chain(tree: &Term) -> bool {
+    matches!(tree, Term::Leaf(Node::Accumulator | Node::Zero))
+}
+
+/// Whether this is neither what a chain goes on in nor what it starts from, by its place among these.
+fn is_beside(children: &[Term], at: usize) -> bool {
+    goes_on(children) != Some(at) && !starts_chain(&children[at])
+}
+
+/// The summands that a chain adds to what it goes on in or starts from.
+fn beside_chain(children: &[Term]) -> Vec<Term> {
+    let beside = (0..children.len()).filter(|&at| is_beside(children, at));
+    beside.map(|at| children[at].clone()).collect()
+}
+
+/// The summands with these in place of those beside the chain, so many sums further down.
+fn with_beside(children: &[Term], depth: usize, beside: &[Term]) -> Vec<Term> {
+    if depth == 0 {
+        let chain = (0..children.len()).filter(|&at| !is_beside(children, at));
+        return chain.map(|at| children[at].clone()).chain(beside.iter().cloned()).collect();
+    }
+    let mut changed = children.to_vec();
+    if let Some(at) = goes_on(children)
+        && let Term::Sum(inside, _) = &mut changed[at]
+    {
+        *inside = with_beside(inside, depth - 1, beside);
+    }
+    changed
+}
+
 /// The summands with those of one sum among them in its place, or of all.
 fn dissolved(children: &[Term]) -> impl Iterator<Item = Vec<Term>> {
     let is_sum = |at: usize| matches!(children[at], Term::Sum(..));
@@ -473,6 +560,27 @@ mod tests {
             "((c p3 p2) p1 p0)",
         ] {
             assert!(trees.iter().any(|tree| tree == expected), "{expected} is none of {trees:?}");
+        }
+    }
+
+    #[test]
+    fn summands_of_a_chain_change_places() {
+        let leaf = |k| Skeleton::Leaf(Summand::Product(k));
+        let pair = |k| Skeleton::Sum(vec![leaf(k), leaf(k + 1)]);
+        let first = Skeleton::Sum(vec![Skeleton::Leaf(Summand::C), pair(0)]);
+        let chain = [2, 4].map(pair).into_iter().fold(first, |sum, pair| Skeleton::Sum(vec![sum, pair]));
+        let found = trees(&model(&chain, 6));
+        for expected in [
+            "(((c (p0 p1)) (p4 p5)) (p2 p3))",
+            "(((c (p4 p5)) (p2 p3)) (p0 p1))",
+            "(((c (p2 p3)) (p0 p1)) (p4 p5))",
+        ] {
+            assert!(found.iter().any(|tree| tree == expected), "{expected} is none of {found:?}");
+        }
+        let products = (1..4).map(leaf).fold(leaf(0), |sum, next| Skeleton::Sum(vec![sum, next]));
+        let found = trees(&model(&Skeleton::Sum(vec![Skeleton::Leaf(Summand::C), products]), 4));
+        for expected in ["(c (((p0 p1) p3) p2))", "(c (((p0 p3) p2) p1))", "(c (((p3 p1) p2) p0))"] {
+            assert!(found.iter().any(|tree| tree == expected), "{expected} is none of {found:?}");
         }
     }
 
