@@ -123,7 +123,7 @@ impl Looked {
     }
 
     /// Whether it is worth a longer look.
-    fn is_mostly_explained(&self, evidence: &Evidence) -> bool {
+    pub fn is_mostly_explained(&self, evidence: &Evidence) -> bool {
         self.fitted.contradicted * MOSTLY <= evidence.answers.len()
     }
 
@@ -454,26 +454,28 @@ const FEW_SUMS: usize = 8;
 /// And where nothing else has led further.
 const MORE_SUMS: usize = 12;
 
-/// Rules found sum by sum in the trees that masks and a closer look show, where they have few sums. The best first.
+/// Rules found sum by sum in the trees that masks show, and in the one that explains most of those that a closer look
+/// does, where they have few sums. The best first.
 pub fn few_sums(starts: &Starts, mut looked: Vec<Looked>) -> Vec<Looked> {
-    for found in looks_sum_by_sum(starts, FEW_SUMS) {
-        looked.push(found);
-    }
+    let closer: Vec<Model> = starts.closer().map(|(_, start)| start).collect();
+    let best = looked.iter().map(|looked| looked.start.clone()).find(|start| closer.contains(start));
+    let found = looks_sum_by_sum(starts, starts.shown(0).chain(best), FEW_SUMS);
+    looked.extend(found);
     recounted(starts.evidence, looked)
 }
 
 /// The same at what is left of a model that explains nearly everything after more was asked. The best, if there is any.
 pub fn from_the_start(starts: &Starts) -> Option<Fitted> {
-    looks_sum_by_sum(starts, MORE_SUMS)
+    looks_sum_by_sum(starts, starts.shown(1), MORE_SUMS)
         .into_iter()
         .map(|looked| looked.fitted)
         .min_by_key(|fitted| fitted.contradicted)
 }
 
-/// Looks, sum by sum, at trees with so many sums at most, until one explains everything.
-fn looks_sum_by_sum(starts: &Starts, most: usize) -> Vec<Looked> {
+/// Looks, sum by sum, at those of these trees that have so many sums at most, until one explains everything.
+fn looks_sum_by_sum(starts: &Starts, trees: impl Iterator<Item = Model>, most: usize) -> Vec<Looked> {
     let mut looked: Vec<Looked> = Vec::new();
-    for start in starts.shown(1).filter(|start| nodewise::individual(start).1.len() <= most) {
+    for start in trees.filter(|start| nodewise::individual(start).1.len() <= most) {
         if looked.iter().all(|known| !known.is_explained() && !known.start.tree.adds_the_same(&start.tree)) {
             looked.push(Looked::sum_by_sum(starts.evidence, start, Effort::Usual));
         }

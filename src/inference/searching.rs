@@ -97,6 +97,9 @@ pub fn anew(
     let starts = &Starts { evidence, outline };
     looked.extend(known.map(Looked::as_it_is));
     looked = looking::at_closer(starts, looked);
+    if looked[0].is_mostly_explained(evidence) {
+        looked = looking::best_regrouped(evidence, looked);
+    }
     if !looked[0].is_all_but_explained(evidence) {
         progress.step("search for rules, sum by sum", None);
         looked = looking::few_sums(starts, looked);
