@@ -334,12 +334,15 @@ fn chained(children: &[Term], rule: &Rule, of_links: &Rule) -> Vec<Changed> {
         return chains;
     }
     let strided: Vec<Term> = (0..2).flat_map(|lane| others.iter().skip(lane).step_by(2)).cloned().collect();
+    let half = others.len().div_ceil(2);
+    let halves: Vec<Term> =
+        (0..half).flat_map(|lane| others.iter().skip(lane).step_by(half)).cloned().collect();
     let ends = [
         (&others, " from the first on"),
         (&reversed, " from the last on"),
         (&strided, ", every second one first"),
+        (&halves, ", from both halves in turn"),
     ];
-    let half = others.len().div_ceil(2);
     let sizes = LINKS.into_iter().chain((!LINKS.contains(&half)).then_some(half));
     let all = ends.into_iter().flat_map(|(others, end)| sizes.clone().map(move |size| (others, end, size)));
     for (others, end, size) in all.filter(|(others, _, size)| others.len() > *size) {
@@ -558,6 +561,7 @@ mod tests {
             "((c p0 p1) p2 p3)",
             "((((c p0) p1) p2) p3)",
             "((c p3 p2) p1 p0)",
+            "((((c p0) p2) p1) p3)",
         ] {
             assert!(trees.iter().any(|tree| tree == expected), "{expected} is none of {trees:?}");
         }
