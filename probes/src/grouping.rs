@@ -165,6 +165,6 @@ mod tests {
             let pattern = Pattern { distance, negative: false, cancelled: false };
             questions(&signature, pair, large, None, pattern).is_some()
         };
-        assert_eq!((1..=LONGEST as i32).take_while(|&distance| is_held(distance)).last(), Some(24));
+        assert_eq!((1..=LONGEST).take_while(|&distance| is_held(distance)).last(), Some(24));
     }
 }
