@@ -40,12 +40,13 @@ use mmaprobe_model::scalar::Scalar;
 use mmaprobe_model::tree::NanRule;
 use mmaprobe_probes::DotAdd;
 use mmaprobe_probes::random::{self, Distribution};
+use mmaprobe_probes::vary::Boundaries;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::SeedableRng;
 
 use crate::device::simulated::Simulated;
 use crate::device::{Device, DeviceError, Identity, Instruction, Provenance};
-use crate::validation::{self, Mismatch, Nans, Outcome, Plan, SparseMismatch, ValidationError};
+use crate::validation::{self, Mismatch, Nans, Outcome, Plan, SparseMismatch, SparsePlan, ValidationError};
 use evidence::Evidence;
 use fit::Fitted;
 use looking::Starts;
@@ -431,18 +432,14 @@ fn validate(
         if let Some(verdict) = crowded(evidence, &simulated, &plan)? {
             return Ok(verdict);
         }
-        let (seed, nans) = (plan.seed.wrapping_mul(SPARSE), plan.nans);
-        let modelled = &simulated.instructions()[0];
-        let sparse = validation::sparse_mismatch(
-            device,
-            instruction,
-            &simulated,
-            modelled,
-            nans,
-            number.sparse,
-            seed,
-        )?;
-        return match sparse {
+        let sparse = SparsePlan {
+            dot_adds: number.sparse,
+            seed: plan.seed.wrapping_mul(SPARSE),
+            nans: plan.nans,
+            boundaries: Boundaries::of(&model.tree.rules, &instruction.c),
+        };
+        let modelled = (&simulated as &dyn Device, &simulated.instructions()[0]);
+        return match validation::sparse_mismatch((device, instruction), modelled, &sparse)? {
             None => Ok(Verdict::Holds(Some((plan, outcome)))),
             Some(SparseMismatch { question, answers })
                 if validation::differ(&instruction.d, plan.nans, answers) =>
@@ -451,7 +448,7 @@ fn validate(
                 let counterexample = Counterexample { question, device, model };
                 Ok(Verdict::Contradicted { counterexample, validation: (plan, outcome) })
             }
-            Some(SparseMismatch { question, answers }) => noise(evidence, question, answers, seed),
+            Some(SparseMismatch { question, answers }) => noise(evidence, question, answers, sparse.seed),
         };
     };
     if !reproduced_alone {

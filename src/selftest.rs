@@ -23,9 +23,10 @@ use crate::device::{Device, sheet};
 use crate::inference::{Options, Progress, Silent};
 use crate::probes::DotAdd;
 use crate::probes::random::Distribution;
+use crate::probes::vary::Boundaries;
 use crate::sheet::schema::{self, Counterexample, NanPayloads};
 use crate::sheet::{Entry, Sheet, Status, yaml};
-use crate::validation::{self, Nans, SparseMismatch};
+use crate::validation::{self, Nans, SparseMismatch, SparsePlan};
 
 /// What to try.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -336,8 +337,15 @@ fn mismatch(
     if let Some(mismatch) = outcome.mismatch {
         return Ok(Some(mismatch.describe(&instruction.signature(), ("machine", "sheet"))));
     }
-    let few = dot_adds.saturating_mul(SPARSE);
-    let sparse = validation::sparse_mismatch(device, instruction, &found, claimed, nans, few, seed);
+    let boundaries =
+        found.model(&claimed.name).map(|model| Boundaries::of(&model.tree.rules, &instruction.c));
+    let plan = SparsePlan {
+        dot_adds: dot_adds.saturating_mul(SPARSE),
+        seed,
+        nans,
+        boundaries: boundaries.unwrap_or_default(),
+    };
+    let sparse = validation::sparse_mismatch((device, instruction), (&found, claimed), &plan);
     Ok(sparse.map_err(|error| error.to_string())?.map(
         |SparseMismatch { question, answers: (machine, sheet) }| {
             let signature = instruction.signature();
@@ -388,7 +396,9 @@ mod tests {
         });
         let claimed = sheet::simulate(&sheet, "sheet".to_string()).expect("the sheet can be executed");
         let (i1, i2) = (&flushes.instructions()[0], &claimed.instructions()[0]);
-        let found = validation::sparse_mismatch(&flushes, i1, &claimed, i2, Nans::Bits, 4000, 3);
+        let plan =
+            SparsePlan { dot_adds: 4000, seed: 3, nans: Nans::Bits, boundaries: Boundaries::default() };
+        let found = validation::sparse_mismatch((&flushes, i1), (&claimed, i2), &plan);
         assert!(found.expect("machines do not fail").is_some());
     }
 

@@ -15,8 +15,12 @@ use crate::bits;
 use crate::device::{Batch, Device, DeviceError, Instruction, element, run_checked};
 use crate::model::{Decoded, Format};
 use crate::probes::random::{Distribution, Generator, Matrices};
-use crate::probes::{DotAdd, Signature, sparse, vary};
+use crate::probes::{DotAdd, Signature};
 use crate::shrink::shrink;
+
+mod sparse;
+
+pub use sparse::{SparseMismatch, SparsePlan, sparse_mismatch};
 
 /// What to compare.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -330,68 +334,6 @@ impl Scratch {
             batch::push(&mut self.batch, instruction, &self.matrices);
         }
     }
-}
-
-/// A question with few summands to which two devices answer differently.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SparseMismatch {
-    /// The smallest one found.
-    pub question: DotAdd,
-    /// Both answers to it, asked alone. If it was answered differently only among others, these may be the same.
-    pub answers: (u64, u64),
-}
-
-/// Dot-adds with few summands in one batch.
-const SPARSE: u64 = 1000;
-/// One of so many has what is large in it cancelled: what a narrow d hides of a wide sum is then left over. One is near
-/// where d ends, where it matters when what is tiny is flushed; and one has the largest products beside the smallest.
-const TURNS: u64 = 5;
-
-/// Compares two devices on random dot-adds with few summands, so many of them: what sums that meet nothing else
-/// keep shows there, and is drowned among many.
-///
-/// # Errors
-/// If a device fails.
-pub fn sparse_mismatch(
-    one: &dyn Device,
-    i1: &Instruction,
-    two: &dyn Device,
-    i2: &Instruction,
-    nans: Nans,
-    dot_adds: u64,
-    seed: u64,
-) -> Result<Option<SparseMismatch>, DeviceError> {
-    let signature = i1.signature();
-    let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
-    let both = |questions: &[DotAdd]| {
-        let answers = batch::ask(one, i1, questions)?.into_iter().zip(batch::ask(two, i2, questions)?);
-        Ok::<_, DeviceError>(answers.collect::<Vec<(u64, u64)>>())
-    };
-    let is_other = |answers| differ(&signature.d, nans, answers);
-    let ends = [signature.d.min_exponent(), signature.d.max_exponent()];
-    let mut left = dot_adds;
-    while left > 0 {
-        let count = left.min(SPARSE);
-        left -= count;
-        let questions: Vec<DotAdd> = (0..count)
-            .map(|index| match index % TURNS {
-                0 => {
-                    let question = sparse::dot_add(&signature, &mut rng);
-                    vary::mirrored(&signature, &question, &mut rng)
-                }
-                1 => sparse::near(&signature, &ends, &mut rng),
-                2 => sparse::extremes(&signature, &mut rng),
-                _ => sparse::dot_add(&signature, &mut rng),
-            })
-            .collect();
-        let Some(at) = both(&questions)?.into_iter().position(is_other) else { continue };
-        let shrunk = shrink(&questions[at], &signature, &mut |questions| {
-            Ok::<_, DeviceError>(both(questions)?.into_iter().map(is_other).collect())
-        })?;
-        let answers = both(std::slice::from_ref(&shrunk))?[0];
-        return Ok(Some(SparseMismatch { question: shrunk, answers }));
-    }
-    Ok(None)
 }
 
 /// Sets in a block: a few thousand elements of D, enough to outweigh what a call costs, few enough for

@@ -12,7 +12,8 @@ use mmaprobe_model::tree::{NanRule, Node, Normalised, RuleId};
 use mmaprobe_model::{Executor, Model, Rounding};
 use mmaprobe_probes::place::{self, Dyadic};
 use mmaprobe_probes::sparse::{self, below};
-use mmaprobe_probes::{DotAdd, Signature, Summand, vary};
+use mmaprobe_probes::vary::{self, Boundaries};
+use mmaprobe_probes::{DotAdd, Signature, Summand};
 use rand_core::Rng;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::SeedableRng;
@@ -30,6 +31,8 @@ const FRUITLESS: usize = 1000;
 const VARIATIONS: usize = 60;
 /// Of those, one of so many in which what is large is cancelled.
 const MIRRORED: u64 = 3;
+/// And one of so many in which something lies where a result that keeps fewer bits than c is rounded, if any does.
+const BOUNDED: u64 = 4;
 
 /// Questions, each with its operands taken apart; no more than are looked at from the first.
 pub fn decoded(signature: &Signature, questions: &[DotAdd]) -> Vec<(DotAdd, Inputs)> {
@@ -128,6 +131,7 @@ pub fn search(
     let (Some(mut pair), Some(mut wide)) = (pair, Pair::of(wide_one, &wide_other, wide_values)) else {
         return Told::InsideOnly;
     };
+    let boundaries = Boundaries::of(&model.tree.rules, &signature.c);
     let mut latent = 0;
     for (index, (input, decoded)) in inputs.iter().take(SCANNED).enumerate() {
         if index == FRUITLESS && latent == 0 {
@@ -137,7 +141,11 @@ pub fn search(
         let Some(inside) = inside else { continue };
         latent += 1;
         for _ in 0..VARIATIONS {
-            let varied = varied(signature, input, &inside, &mut rng);
+            let varied = if !boundaries.results.is_empty() && below(BOUNDED, &mut rng) == 0 {
+                vary::at_boundary(signature, input, &boundaries, &mut rng)
+            } else {
+                varied(signature, input, &inside, &mut rng)
+            };
             if pair.differs(signature, &varied) {
                 return Told::Apart(vec![varied]);
             }

@@ -5,6 +5,7 @@ use mmaprobe_model::format::Format;
 use mmaprobe_model::scalar::{Inputs, Nodes, Scalar};
 use mmaprobe_model::tree::{Added, Normalised, Product};
 use mmaprobe_probes::random::{self, Distribution};
+use mmaprobe_probes::vary::Boundaries;
 use mmaprobe_probes::{DotAdd, Signature, sparse, vary};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::SeedableRng;
@@ -19,6 +20,8 @@ const SPARSE: usize = 6000;
 const DENSE: usize = 3000;
 /// Of those with few summands, one of so many comes once more with what is large in it cancelled.
 const MIRRORED: usize = 4;
+/// And one of so many where a result that keeps fewer bits than c is rounded, if any does.
+const BOUNDED: usize = 4;
 /// Questions with few summands near what ends inside.
 const NEAR: usize = 3000;
 
@@ -46,9 +49,9 @@ pub fn ends(model: &Model) -> Vec<i32> {
     ends
 }
 
-/// Questions to try: with few summands, as many of them near the exponents of each list, and from every
-/// distribution.
-pub fn questions(signature: &Signature, ends: &[Vec<i32>], seed: u64) -> Vec<(DotAdd, Inputs)> {
+/// Questions to try, which matter where a model is right: with few summands, some at the boundaries of its results, as
+/// many near the exponents that end something in it and near other ones, and from every distribution.
+pub fn questions(signature: &Signature, model: &Model, others: &[i32], seed: u64) -> Vec<(DotAdd, Inputs)> {
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
     let sparse: Vec<DotAdd> = (0..SPARSE).map(|_| sparse::dot_add(signature, &mut rng)).collect();
     let dense = (0..DENSE).map(|index| {
@@ -58,11 +61,17 @@ pub fn questions(signature: &Signature, ends: &[Vec<i32>], seed: u64) -> Vec<(Do
     let mirrored = |question| vary::mirrored(signature, question, &mut rng);
     let mirrored: Vec<DotAdd> = pool.iter().take(SPARSE).step_by(MIRRORED).map(mirrored).collect();
     pool.extend(mirrored);
-    for ends in ends.iter().rev().filter(|ends| !ends.is_empty()) {
+    let boundaries = Boundaries::of(&model.tree.rules, &signature.c);
+    if !boundaries.results.is_empty() {
+        let bounded = |question| vary::at_boundary(signature, question, &boundaries, &mut rng);
+        let bounded: Vec<DotAdd> = pool.iter().take(SPARSE).step_by(BOUNDED).map(bounded).collect();
+        pool.extend(bounded);
+    }
+    for ends in [others, &ends(model)].into_iter().filter(|ends| !ends.is_empty()) {
         // In turn: only the first are looked at from the inside.
         let near = (0..NEAR).map(|_| sparse::near(signature, ends, &mut rng));
-        let others = pool.split_off(NEAR);
-        pool = near.zip(pool).flat_map(|(near, other)| [near, other]).chain(others).collect();
+        let rest = pool.split_off(NEAR);
+        pool = near.zip(pool).flat_map(|(near, other)| [near, other]).chain(rest).collect();
     }
     pool.into_par_iter()
         .map(|question| {

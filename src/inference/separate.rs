@@ -94,7 +94,7 @@ pub fn separate(
         others.sort_unstable();
         others.dedup();
         others.retain(|end| !own.contains(end));
-        let questions = pool::questions(&signature, &[own, others], seed.wrapping_add(round));
+        let questions = pool::questions(&signature, model, &others, seed.wrapping_add(round));
         tried += questions.len() as u64;
         let pool = Pool::new(model, &questions);
         let told = told(&signature, model, &candidates, &pool, seed);
@@ -148,7 +148,7 @@ const SKIPPED: usize = 3;
 /// # Errors
 /// If the device fails.
 pub fn is_contradicted_soon(evidence: &mut Evidence, model: &Model, seed: u64) -> Result<bool, DeviceError> {
-    let questions = pool::questions(evidence.signature(), &[pool::ends(model)], seed);
+    let questions = pool::questions(evidence.signature(), model, &[], seed);
     let questions: Vec<_> = questions.into_iter().step_by(SKIPPED).collect();
     let pool = Pool::new(model, &questions);
     let all: Vec<&Answered> = evidence.all().collect();

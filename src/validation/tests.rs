@@ -3,6 +3,7 @@ use crate::device::{Fault, Identity, Provenance};
 use crate::model::format::{BF16, E4M3, FP16, FP32, RoundTo, Subnormals, Tininess};
 use crate::model::tree::{Added, Fused, InputSubnormals, Model, NanRule, Node, Rule};
 use crate::model::{Executor, Rounding};
+use crate::probes::vary::Boundaries;
 
 /// A device that executes one model.
 struct Simulated {
@@ -156,6 +157,39 @@ fn one_bit_of_alignment_and_its_rounding_are_found() {
     let Added::Fused(rule) = &mut carry.tree.rules[0].added else { panic!() };
     rule.exponents = crate::model::tree::Exponents::Normalised;
     assert!(summands_of_difference(4, 4, &fused(16, 25), &carry) <= 3);
+}
+
+/// What is cut off of a product is hidden by a result that keeps fewer bits, but where c is a tie between two of those.
+#[test]
+fn what_few_bits_of_results_hide_is_found_where_c_is_a_tie() {
+    let rounding_sum = |rounding| {
+        let mut model = with_rounding(fused(16, 19), |round| {
+            (round.fraction_bits, round.rounding) = (9, Rounding::NearestTiesToEven);
+        });
+        let [rule] = &model.tree.rules[..] else { panic!() };
+        let (of_products, mut last) = (rule.clone(), rule.clone());
+        let Added::Fused(fused) = &mut last.added else { panic!() };
+        fused.alignment = vec![fused.alignment[0]; 2];
+        fused.alignment[0].rounding = rounding;
+        model.tree.nodes[17] = Node::Sum { children: (0..16).collect(), rule: 0 };
+        model.tree.nodes.push(Node::Sum { children: vec![17, 16], rule: 1 });
+        model.tree.rules = vec![of_products, last];
+        simulated(1, 1, model)
+    };
+    let (x, y) = (rounding_sum(Rounding::TowardZero), rounding_sum(Rounding::NearestTiesToZero));
+    let times_found = |boundaries: &Boundaries| {
+        let is_found = |seed: &u64| {
+            let boundaries = boundaries.clone();
+            let plan = SparsePlan { dot_adds: 3000, seed: *seed, nans: Nans::Bits, boundaries };
+            let (i1, i2) = (&x.instructions[0], &y.instructions[0]);
+            sparse_mismatch((&x, i1), (&y, i2), &plan).unwrap().is_some()
+        };
+        (0..20).filter(is_found).count()
+    };
+    let boundaries = Boundaries::of(&x.model.tree.rules, &FP32);
+    assert_eq!(boundaries, Boundaries { results: vec![9], kept: vec![19] });
+    let (seldom, often) = (times_found(&Boundaries::default()), times_found(&boundaries));
+    assert!(seldom < 5 && often > 15, "{seldom} and {often} of 20");
 }
 
 #[test]

@@ -1,0 +1,87 @@
+//! Comparing two devices on random dot-adds with few summands.
+
+use rand_xoshiro::Xoshiro256PlusPlus;
+use rand_xoshiro::rand_core::SeedableRng;
+
+use super::{Nans, differ};
+use crate::batch;
+use crate::device::{Device, DeviceError, Instruction};
+use crate::probes::vary::{self, Boundaries};
+use crate::probes::{DotAdd, sparse};
+use crate::shrink::shrink;
+
+/// What to compare.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SparsePlan {
+    /// Number of dot-adds.
+    pub dot_adds: u64,
+    /// The seed.
+    pub seed: u64,
+    /// How NaNs are compared.
+    pub nans: Nans,
+    /// Fraction bits at which one of the devices is thought to round.
+    pub boundaries: Boundaries,
+}
+
+/// A question with few summands to which two devices answer differently.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SparseMismatch {
+    /// The smallest one found.
+    pub question: DotAdd,
+    /// Both answers to it, asked alone. If it was answered differently only among others, these may be the same.
+    pub answers: (u64, u64),
+}
+
+/// Dot-adds with few summands in one batch.
+const SPARSE: u64 = 1000;
+/// One of so many has what is large in it cancelled: what a narrow d hides of a wide sum is then left over. One is near
+/// where d ends, where it matters when what is tiny is flushed; one has the largest products beside the smallest; and
+/// one has c where results that keep fewer bits than c are rounded, if any do.
+const TURNS: u64 = 6;
+
+/// Compares two devices on random dot-adds with few summands: what sums that meet nothing else keep shows there, and is
+/// drowned among many.
+///
+/// # Errors
+/// If a device fails.
+pub fn sparse_mismatch(
+    (one, i1): (&dyn Device, &Instruction),
+    (two, i2): (&dyn Device, &Instruction),
+    plan: &SparsePlan,
+) -> Result<Option<SparseMismatch>, DeviceError> {
+    let signature = i1.signature();
+    let mut rng = Xoshiro256PlusPlus::seed_from_u64(plan.seed);
+    let both = |questions: &[DotAdd]| {
+        let answers = batch::ask(one, i1, questions)?.into_iter().zip(batch::ask(two, i2, questions)?);
+        Ok::<_, DeviceError>(answers.collect::<Vec<(u64, u64)>>())
+    };
+    let is_other = |answers| differ(&signature.d, plan.nans, answers);
+    let ends = [signature.d.min_exponent(), signature.d.max_exponent()];
+    let mut left = plan.dot_adds;
+    while left > 0 {
+        let count = left.min(SPARSE);
+        left -= count;
+        let questions: Vec<DotAdd> = (0..count)
+            .map(|index| match index % TURNS {
+                0 => {
+                    let question = sparse::dot_add(&signature, &mut rng);
+                    vary::mirrored(&signature, &question, &mut rng)
+                }
+                1 => sparse::near(&signature, &ends, &mut rng),
+                2 => sparse::extremes(&signature, &mut rng),
+                3 => {
+                    let question = sparse::dot_add(&signature, &mut rng);
+                    vary::at_boundary(&signature, &question, &plan.boundaries, &mut rng)
+                }
+                _ => sparse::dot_add(&signature, &mut rng),
+            })
+            .collect();
+        let Some(at) = both(&questions)?.into_iter().position(is_other) else { continue };
+        let shrunk = shrink(&questions[at], &signature, &mut |questions| {
+            Ok::<_, DeviceError>(both(questions)?.into_iter().map(is_other).collect())
+        })?;
+        let answers = both(std::slice::from_ref(&shrunk))?[0];
+        return Ok(Some(SparseMismatch { question: shrunk, answers }));
+    }
+    Ok(None)
+}
