@@ -92,7 +92,11 @@ pub fn improve_within(
     let mut fitted = start;
     // What is wrong shows in a part of them.
     for most in [GLIMPSED, all.len()] {
-        let answers = thinned(&all, most.max(1));
+        let answers = if most < all.len() && stage.summands == usize::MAX {
+            glimpse(&fitted.model, &all)
+        } else {
+            thinned(&all, most.max(1))
+        };
         let turns = if is_stuck { &[Turn::Once] } else { Turn::of(stage.class) };
         fitted = improve_on(evidence, fitted, &answers, stage.class, turns, budget);
         is_stuck = fitted.contradicted > 0;
@@ -108,6 +112,21 @@ pub fn improve_within(
 
 /// Answers that a model is improved on before all.
 const GLIMPSED: usize = 4000;
+/// Answers that contradict a model, if no more, are all among those: one or two of them can be explained in many ways, of
+/// which the simplest is not always that of the others.
+const ALL_OF: usize = 500;
+
+/// A part of these answers, with all that contradict a model if these are few.
+fn glimpse<'a>(model: &Model, all: &[&'a Answered]) -> Vec<&'a Answered> {
+    let mut ordered = all.to_vec();
+    front_load(model, &mut ordered);
+    let wrong = contradicted(model, ordered.iter().copied(), ALL_OF + 1);
+    if wrong > ALL_OF {
+        return thinned(all, GLIMPSED);
+    }
+    let (wrong, right) = ordered.split_at(wrong);
+    wrong.iter().copied().chain(thinned(right, GLIMPSED)).collect()
+}
 
 /// A model explains most that no more than one answer of so many contradicts.
 const MOSTLY: usize = 10;
@@ -369,5 +388,44 @@ impl Turn {
             found = better.filter(|other| other.contradicted < limit).or(found);
         }
         found
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use mmaprobe_model::format::{FP16, FP32};
+    use mmaprobe_probes::{Signature, sparse};
+    use rand_xoshiro::Xoshiro256PlusPlus;
+    use rand_xoshiro::rand_core::SeedableRng;
+
+    use super::*;
+    use crate::inference::evidence;
+
+    #[test]
+    fn a_glimpse_has_every_one_of_few_answers_that_contradict() {
+        let signature = Signature { k: 3, a: FP16, b: FP16, c: FP32, d: FP32, scale: None };
+        let model = Model::chain_of_fma(FP16, FP32, 3);
+        let mut executor = Scalar::new(&model).expect("it can be executed");
+        let mut rng = Xoshiro256PlusPlus::seed_from_u64(3);
+        let mut all: Vec<Answered> = (0..3 * GLIMPSED)
+            .map(|_| {
+                let question = sparse::dot_add(&signature, &mut rng);
+                let answer = executor.execute(&evidence::inputs(&signature, &question));
+                Answered::new(&signature, 0, question, answer)
+            })
+            .collect();
+        let wrong_in_glimpse = |all: &[Answered]| {
+            let glimpse = glimpse(&model, &all.iter().collect::<Vec<_>>());
+            assert!(glimpse.len() <= GLIMPSED + ALL_OF, "{}", glimpse.len());
+            contradicted(&model, glimpse.into_iter(), usize::MAX)
+        };
+        assert_eq!(wrong_in_glimpse(&all), 0);
+        for index in 0..5 {
+            all[1001 * index + 1].answer ^= 1;
+        }
+        assert_eq!(wrong_in_glimpse(&all), 5);
+        // Of many, a part says as much.
+        all.iter_mut().for_each(|answered| answered.answer ^= 1);
+        assert!(wrong_in_glimpse(&all) > GLIMPSED / 2);
     }
 }
