@@ -119,46 +119,66 @@ fn with_two_rules(model: &Model) -> Option<Model> {
     (sums > 1).then_some(two)
 }
 
-/// Ways to add, what becomes of the sums inside, and how the last one is rounded: each with each.
+/// Ways to add, what becomes of the sums inside, and how the last one is rounded: each with each; and with a sticky bit
+/// for what is cut off, where sums inside are left as they are or rounded as the last is.
 struct Combinations {
     added: Vec<Added>,
     inside: Vec<Normalised>,
     last: Vec<Normalised>,
+    /// Ways to add with a sticky bit.
+    sticky: Vec<Added>,
 }
 
 impl Combinations {
     /// All of them, for a result in format `d`.
     fn new(d: Format, base: &Model) -> Combinations {
         let fused = knobs::aligned(&base.tree.rules[ROOT].added);
-        let exponents = [Exponents::Raw, Exponents::Normalised];
-        let zeros = [ZeroTerms::Ignored, ZeroTerms::Counted];
-        let kinds = exponents.into_iter().flat_map(|one| zeros.map(|other| (one, other)));
-        let aligned = kinds.flat_map(|(exponents, zeros)| {
-            let fused = Fused { exponents, zeros, sticky: false, carry: None, floor: None, ..fused.clone() };
-            grid::alignments()
-                .map(move |alignment| Added::Fused(Fused { alignment: vec![alignment], ..fused.clone() }))
-        });
+        let aligned = |sticky: bool| {
+            let exponents = [Exponents::Raw, Exponents::Normalised];
+            let zeros = [ZeroTerms::Ignored, ZeroTerms::Counted];
+            let kinds = exponents.into_iter().flat_map(move |one| zeros.map(|other| (one, other)));
+            let fused = fused.clone();
+            kinds.flat_map(move |(exponents, zeros)| {
+                let fused = Fused { exponents, zeros, sticky, carry: None, floor: None, ..fused.clone() };
+                grid::alignments()
+                    .map(move |alignment| Added::Fused(Fused { alignment: vec![alignment], ..fused.clone() }))
+            })
+        };
         let rounded =
             Rounding::EVERY.map(|rounding| Normalised::To(RoundTo { rounding, ..RoundTo::nearest_even(d) }));
         let open = Normalised::No { exponent: None };
         Combinations {
-            added: std::iter::once(Added::Exact).chain(aligned).collect(),
+            added: std::iter::once(Added::Exact).chain(aligned(false)).collect(),
             inside: std::iter::once(open).chain(rounded).collect(),
             last: rounded.to_vec(),
+            sticky: aligned(true).collect(),
         }
     }
 
     fn len(&self) -> usize {
+        self.without_sticky() + self.sticky.len() * 2 * self.last.len()
+    }
+
+    fn without_sticky(&self) -> usize {
         self.added.len() * self.inside.len() * self.last.len()
     }
 
     /// Gives a model with two rules those of a combination.
     fn set(&self, model: &mut Model, index: usize) {
-        let (index, last) = (index / self.last.len(), index % self.last.len());
-        let (added, inside) = (index / self.inside.len(), index % self.inside.len());
+        let (added, inside, last) = match index.checked_sub(self.without_sticky()) {
+            Some(index) => {
+                let (index, last) = (index / self.last.len(), index % self.last.len());
+                // The first is that they are left as they are; then come the same roundings as of the last.
+                (&self.sticky[index / 2], if index.is_multiple_of(2) { 0 } else { last + 1 }, last)
+            }
+            None => {
+                let (index, last) = (index / self.last.len(), index % self.last.len());
+                (&self.added[index / self.inside.len()], index % self.inside.len(), last)
+            }
+        };
         for (rule, normalised) in [(ROOT, self.last[last]), (INNER, self.inside[inside])] {
             let own = &mut model.tree.rules[rule];
-            *own = Rule { added: self.added[added].clone(), normalised, ..own.clone() };
+            *own = Rule { added: added.clone(), normalised, ..own.clone() };
         }
     }
 }

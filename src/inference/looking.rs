@@ -283,11 +283,16 @@ const CHANGED: usize = 4;
 const EACH_CHANGED: u64 = 2_000_000;
 
 /// A look at trees that differ in one place from that of a model which explains most.
-pub fn regrouped(evidence: &Evidence, mut best: Fitted) -> Fitted {
+pub fn regrouped(evidence: &Evidence, best: Fitted) -> Fitted {
+    regrouped_if(evidence, best, REGROUPED)
+}
+
+/// The same, where no more than one of so many answers contradicts the model.
+fn regrouped_if(evidence: &Evidence, mut best: Fitted, one_of: usize) -> Fitted {
     let mut answers: Vec<&Answered> = evidence.answers.iter().collect();
     for _ in 0..CHANGES {
         best = fit::scored(evidence, best.model);
-        if best.contradicted == 0 || best.contradicted * REGROUPED > answers.len() {
+        if best.contradicted == 0 || best.contradicted * one_of > answers.len() {
             break;
         }
         fit::front_load(&best.model, &mut answers);
@@ -307,8 +312,16 @@ pub fn regrouped(evidence: &Evidence, mut best: Fitted) -> Fitted {
         let mut found: Option<Fitted> = None;
         for start in tried {
             let improved = improved_at_last(evidence, start, EACH_CHANGED);
-            let least = found.as_ref().map_or(best.contradicted, |found| found.contradicted);
-            found = Some(improved).filter(|improved| improved.contradicted < least).or(found);
+            // Among equals, the one with the fewest rules and sums.
+            let key = |fitted: &Fitted| {
+                let tree = &fitted.model.tree;
+                (fitted.contradicted, tree.rules.len(), tree.nodes.len())
+            };
+            let is_better = |improved: &Fitted| match &found {
+                Some(found) => key(improved) < key(found),
+                None => improved.contradicted < best.contradicted,
+            };
+            found = Some(improved).filter(is_better).or(found);
             if found.as_ref().is_some_and(|found| found.contradicted == 0) {
                 break;
             }
@@ -322,11 +335,16 @@ pub fn regrouped(evidence: &Evidence, mut best: Fitted) -> Fitted {
 }
 
 /// The best of these, and what becomes of it where it explains most but for its tree. The best first.
-pub fn best_regrouped(evidence: &Evidence, mut looked: Vec<Looked>) -> Vec<Looked> {
+pub fn best_regrouped(evidence: &Evidence, looked: Vec<Looked>) -> Vec<Looked> {
+    best_regrouped_if(evidence, looked, REGROUPED)
+}
+
+/// The same, where no more than one of so many answers contradicts it.
+fn best_regrouped_if(evidence: &Evidence, mut looked: Vec<Looked>, one_of: usize) -> Vec<Looked> {
     if looked[0].is_explained() {
         return looked;
     }
-    let fitted = regrouped(evidence, looked[0].fitted.clone());
+    let fitted = regrouped_if(evidence, looked[0].fitted.clone(), one_of);
     if fitted.contradicted < looked[0].fitted.contradicted {
         looked.insert(0, Looked::as_it_is(fitted));
     }
@@ -380,10 +398,15 @@ pub fn at_closer(starts: &Starts, mut looked: Vec<Looked>) -> Vec<Looked> {
 const ALIKE: usize = 4;
 const EACH_ALIKE: u64 = 5_000_000;
 
-/// A look at sums that all add alike, in the trees in which a quick look explained most. The best first.
-pub fn alike(evidence: &Evidence, mut looked: Vec<Looked>) -> Vec<Looked> {
+/// A look at sums that all add alike, in the tree in which a quick look explained most, in the first that a closer look
+/// shows, and in the next best. The best first.
+pub fn alike(starts: &Starts, mut looked: Vec<Looked>) -> Vec<Looked> {
+    let evidence = starts.evidence;
+    // With rules that are far from right, a tree that is explains no more than others.
+    let shown = starts.closer().next().map(|(_, start)| start);
+    let of_shown = looked.iter().filter(|looked| Some(&looked.start) == shown.as_ref());
     let mut trees: Vec<&Looked> = Vec::new();
-    for other in &looked {
+    for other in looked.iter().take(1).chain(of_shown).chain(&looked) {
         if trees.len() < ALIKE && !trees.iter().any(|known| known.start.tree.adds_the_same(&other.start.tree))
         {
             trees.push(other);
@@ -399,8 +422,12 @@ pub fn alike(evidence: &Evidence, mut looked: Vec<Looked>) -> Vec<Looked> {
             }
         }
     }
-    recounted(evidence, looked)
+    let looked = recounted(evidence, looked);
+    best_regrouped_if(evidence, looked, REGROUPED_ALIKE)
 }
+
+/// What errors of each sum add up to in a chain shows in more answers where a few sums are wrong.
+const REGROUPED_ALIKE: usize = 5;
 
 /// A model improved on all plain answers, which show most about how summands are aligned, and then on all, within a
 /// budget.
@@ -454,12 +481,16 @@ const FEW_SUMS: usize = 8;
 /// And where nothing else has led further.
 const MORE_SUMS: usize = 12;
 
-/// Rules found sum by sum in the trees that masks show, and in the one that explains most of those that a closer look
-/// does, where they have few sums. The best first.
+/// Rules found sum by sum in the tree that explains most if that is nearly all, in the trees that masks show, and in the
+/// one that explains most of those that a closer look does, where they have few sums. The best first.
 pub fn few_sums(starts: &Starts, mut looked: Vec<Looked>) -> Vec<Looked> {
     let closer: Vec<Model> = starts.closer().map(|(_, start)| start).collect();
     let best = looked.iter().map(|looked| looked.start.clone()).find(|start| closer.contains(start));
-    let found = looks_sum_by_sum(starts, starts.shown(0).chain(best), FEW_SUMS);
+    let most = &looked[0];
+    let is_most = most.fitted.contradicted * REGROUPED <= starts.evidence.answers.len();
+    let most = is_most.then(|| most.start.clone());
+    let trees = most.into_iter().chain(starts.shown(0)).chain(best);
+    let found = looks_sum_by_sum(starts, trees, FEW_SUMS);
     looked.extend(found);
     recounted(starts.evidence, looked)
 }

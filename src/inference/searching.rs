@@ -106,7 +106,7 @@ pub fn anew(
     }
     if !looked[0].is_all_but_explained(evidence) {
         progress.step("search for rules, the same in all sums", None);
-        looked = looking::alike(evidence, looked);
+        looked = looking::alike(starts, looked);
     }
     if !looked[0].is_explained() {
         progress.step("search for rules, sum by sum", None);
