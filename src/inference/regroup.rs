@@ -6,7 +6,7 @@
 //! sum among them is dissolved or takes another of them in, what it adds last and what a sum among them adds change
 //! places, or what it hands on is added to +0 by a sum of its own.
 
-use mmaprobe_model::tree::{Added, Model, Node, NodeId, Normalised, Rule, Tree};
+use mmaprobe_model::tree::{Added, Fused, Model, Node, NodeId, Normalised, Rule, Tree};
 
 use super::knobs::{Knob, Turned};
 
@@ -218,13 +218,16 @@ fn variants(children: &[Term], rule: &Rule, rules: &[Rule]) -> Vec<Variant> {
     }
     for children in dissolved(children) {
         let change = format!(", sums dissolved into {}", children.len());
-        push(change, Term::Sum(children, rule.clone()));
+        push(change, in_order(children, rule));
     }
     for summands in taken_in(children) {
         push(", one of them taken into a sum among them".to_string(), Term::Sum(summands, rule.clone()));
     }
+    for tree in dissolved_apart(children, rule) {
+        push(", a sum among them dissolved behind the others, each aligned as before".to_string(), tree);
+    }
     for (summands, other) in taken_over(children) {
-        push(", dissolved into a sum among them".to_string(), Term::Sum(summands, other.clone()));
+        push(", dissolved into a sum among them".to_string(), in_order(summands, other));
     }
     all.extend(handed_on(children, rule, &inner).into_iter().map(|tree| Variant {
         sum: format!("a sum of {number}"),
@@ -443,6 +446,28 @@ fn with_beside(children: &[Term], depth: usize, beside: &[Term]) -> Vec<Term> {
     changed
 }
 
+/// A sum of these by this rule. Where that adds all alike, products stand in the order of their numbers, each in the place
+/// of one: which of them comes first matters once one is aligned otherwise.
+fn in_order(mut summands: Vec<Term>, rule: &Rule) -> Term {
+    let is_alike = match &rule.added {
+        Added::Fused(fused) => fused.alignment.len() == 1,
+        Added::Exact => true,
+    };
+    if is_alike {
+        let number = |summand: &Term| match summand {
+            Term::Leaf(Node::Product(k)) => Some(*k),
+            _ => None,
+        };
+        let places: Vec<usize> = (0..summands.len()).filter(|&at| number(&summands[at]).is_some()).collect();
+        let mut products: Vec<Term> = places.iter().map(|&at| summands[at].clone()).collect();
+        products.sort_by_key(number);
+        for (at, product) in places.into_iter().zip(products) {
+            summands[at] = product;
+        }
+    }
+    Term::Sum(summands, rule.clone())
+}
+
 /// The summands with those of one sum among them in its place, or of all.
 fn dissolved(children: &[Term]) -> impl Iterator<Item = Vec<Term>> {
     let is_sum = |at: usize| matches!(children[at], Term::Sum(..));
@@ -458,7 +483,30 @@ fn dissolved(children: &[Term]) -> impl Iterator<Item = Vec<Term>> {
     })
 }
 
-/// The summands with one of them, that is no sum, as the last of a sum among them: what one sum aligns apart from
+/// Summands, at most, in front of those of a sum that is dissolved.
+const APART_IN_FRONT: usize = 3;
+
+/// The sum with the summands of one sum among them behind the others, each aligned as it was: of summands that one sum
+/// aligns in different ways, some seem to be added last.
+fn dissolved_apart(children: &[Term], rule: &Rule) -> Vec<Term> {
+    let mut all = Vec::new();
+    let Added::Fused(outside) = &rule.added else { return all };
+    if children.len() > APART_IN_FRONT + 1 {
+        return all;
+    }
+    for (at, child) in children.iter().enumerate() {
+        let Term::Sum(inside, Rule { added: Added::Fused(own), .. }) = child else { continue };
+        let others = || (0..children.len()).filter(|&other| other != at);
+        let in_front = others().map(|other| *outside.alignment_of(other));
+        let fused =
+            Fused { alignment: in_front.chain(own.alignment.iter().copied()).collect(), ..own.clone() };
+        let summands = others().map(|other| children[other].clone()).chain(inside.iter().cloned());
+        all.push(Term::Sum(summands.collect(), Rule { added: Added::Fused(fused), ..rule.clone() }));
+    }
+    all
+}
+
+/// The summands with one of them, that is no sum, in a sum among them: what one sum aligns apart from
 /// its other summands may seem to be no summand of it. None where that leaves nothing beside that sum.
 fn taken_in(children: &[Term]) -> Vec<Vec<Term>> {
     let mut all = Vec::new();
@@ -472,7 +520,7 @@ fn taken_in(children: &[Term]) -> Vec<Vec<Term>> {
                 continue;
             }
             let mut summands = children.to_vec();
-            summands[into] = Term::Sum([inside.clone(), vec![taken.clone()]].concat(), rule.clone());
+            summands[into] = in_order([inside.clone(), vec![taken.clone()]].concat(), rule);
             summands.remove(at);
             all.push(summands);
         }
@@ -515,7 +563,6 @@ fn handed_on(children: &[Term], rule: &Rule, inner: &[Rule]) -> Vec<Term> {
 
 #[cfg(test)]
 mod tests {
-    use mmaprobe_model::tree::Fused;
     use mmaprobe_model::{Rounding, format};
     use mmaprobe_probes::{Signature, Summand};
 
@@ -593,8 +640,38 @@ mod tests {
         let leaf = |k| Skeleton::Leaf(Summand::Product(k));
         let three = Skeleton::Sum((0..3).map(leaf).collect());
         let skeleton = Skeleton::Sum(vec![Skeleton::Leaf(Summand::C), three, leaf(3)]);
-        let trees = trees(&model(&skeleton, 4));
-        assert!(trees.iter().any(|tree| tree == "(c (p0 p1 p2 p3))"), "{trees:?}");
+        let found = trees(&model(&skeleton, 4));
+        assert!(found.iter().any(|tree| tree == "(c (p0 p1 p2 p3))"), "{found:?}");
+        // In the place of its number, where nothing else tells which comes first.
+        let later = Skeleton::Sum((1..4).map(leaf).collect());
+        let skeleton = Skeleton::Sum(vec![Skeleton::Leaf(Summand::C), later, leaf(0)]);
+        let mut model = model(&skeleton, 4);
+        let found = trees(&model);
+        assert!(found.iter().any(|tree| tree == "(c (p0 p1 p2 p3))"), "{found:?}");
+        let Added::Fused(fused) = &mut model.tree.rules[0].added else { panic!() };
+        fused.alignment.push(fused.alignment[0]);
+        let found = trees(&model);
+        assert!(found.iter().any(|tree| tree == "(c (p1 p2 p3 p0))"), "{found:?}");
+    }
+
+    #[test]
+    fn summands_in_front_of_those_of_a_dissolved_sum_are_aligned_as_before() {
+        let leaf = |k| Skeleton::Leaf(Summand::Product(k));
+        let inside = Skeleton::Sum(vec![Skeleton::Leaf(Summand::C), leaf(0), leaf(1)]);
+        let mut model = model(&Skeleton::Sum(vec![inside, leaf(2)]), 3);
+        let mut last = model.tree.rules[0].clone();
+        last.added = Added::Fused(Fused::uniform(18, Rounding::Up));
+        model.tree.rules.push(last);
+        if let Some(Node::Sum { rule, .. }) = model.tree.nodes.last_mut() {
+            *rule = 1;
+        }
+        let all = regrouped(&model);
+        let apart = all.iter().find(|turned| turned.choice.contains("behind the others"));
+        let apart = &apart.expect("a sum is dissolved").model;
+        assert_eq!(drawn(apart, apart.tree.nodes.len() - 1), "(p2 c p0 p1)");
+        let Added::Fused(fused) = &apart.tree.rules[0].added else { panic!() };
+        let kept: Vec<u32> = (0..4).map(|at| fused.alignment_of(at).fraction_bits).collect();
+        assert_eq!(kept, [18, 25, 25, 25]);
     }
 
     #[test]
