@@ -26,6 +26,7 @@ pub mod order;
 pub mod overflowing;
 pub mod pool;
 pub mod regroup;
+mod regular;
 pub mod search;
 pub mod searching;
 pub mod separate;

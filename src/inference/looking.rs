@@ -13,10 +13,10 @@ use super::fit::{self, Fitted, Turn};
 use super::grid::{Kind, Trial};
 use super::knobs::{Knob, Turned};
 use super::nodewise::Effort;
-use super::order::{self, Skeleton};
+use super::order::Skeleton;
 use super::search::Search;
 use super::structure::{self, Structure};
-use super::{Progress, alike, grid, nodewise, regroup};
+use super::{Progress, alike, grid, nodewise, regroup, regular};
 
 /// What there is to start from.
 #[derive(Clone, Copy)]
@@ -67,13 +67,20 @@ impl Starts<'_, '_> {
         })
     }
 
+    /// The regular order that the first of those is most like.
+    fn regular(&self) -> Option<Model> {
+        let signature = self.evidence.signature();
+        let regular = regular::nearest(signature, self.outline.closer.first()?)?;
+        Some(structure::start(signature, &regular, Structure::Plain))
+    }
+
     /// What is tried when none of those is enough: aligned sums, and orders where the formats show none.
     fn others(&self) -> Vec<Model> {
         let signature = self.evidence.signature();
         let Outline { order, cuts, .. } = self.outline;
         let mut all = structure::aligned_starts(signature, &order.skeleton, cuts);
         if order.unreachable > 0 && self.outline.closer.is_empty() {
-            let orders = order::likely(signature);
+            let orders = regular::likely(signature);
             all.extend(orders.iter().map(|order| structure::start(signature, order, Structure::Plain)));
         }
         all
@@ -398,9 +405,15 @@ pub fn at_closer(starts: &Starts, mut looked: Vec<Looked>) -> Vec<Looked> {
 const ALIKE: usize = 4;
 const EACH_ALIKE: u64 = 5_000_000;
 
+/// A look at sums that all add alike, in the regular tree that the first which a closer look shows is most like. The best
+/// first.
+pub fn regular(starts: &Starts, looked: Vec<Looked>) -> Vec<Looked> {
+    all_alike(starts.evidence, looked, starts.regular().into_iter().collect())
+}
+
 /// A look at sums that all add alike, in the tree in which a quick look explained most, in the first that a closer look
 /// shows, and in the next best. The best first.
-pub fn alike(starts: &Starts, mut looked: Vec<Looked>) -> Vec<Looked> {
+pub fn alike(starts: &Starts, looked: Vec<Looked>) -> Vec<Looked> {
     let evidence = starts.evidence;
     // With rules that are far from right, a tree that is explains no more than others.
     let shown = starts.closer().next().map(|(_, start)| start);
@@ -412,8 +425,14 @@ pub fn alike(starts: &Starts, mut looked: Vec<Looked>) -> Vec<Looked> {
             trees.push(other);
         }
     }
-    let fitted: Vec<Model> = trees.into_iter().map(|looked| looked.fitted.model.clone()).collect();
-    for model in fitted {
+    let fitted = trees.into_iter().map(|looked| looked.fitted.model.clone()).collect();
+    let looked = all_alike(evidence, looked, fitted);
+    best_regrouped_if(evidence, looked, REGROUPED_ALIKE)
+}
+
+/// The same in the trees of these models.
+fn all_alike(evidence: &Evidence, mut looked: Vec<Looked>, trees: Vec<Model>) -> Vec<Looked> {
+    for model in trees {
         for start in alike::models(evidence, &model) {
             let found = improved_at_last(evidence, fit::scored(evidence, start), EACH_ALIKE);
             looked.push(Looked::as_it_is(found));
@@ -422,8 +441,7 @@ pub fn alike(starts: &Starts, mut looked: Vec<Looked>) -> Vec<Looked> {
             }
         }
     }
-    let looked = recounted(evidence, looked);
-    best_regrouped_if(evidence, looked, REGROUPED_ALIKE)
+    recounted(evidence, looked)
 }
 
 /// What errors of each sum add up to in a chain shows in more answers where a few sums are wrong.

@@ -15,6 +15,7 @@ use petgraph::graph::{DiGraph, NodeIndex};
 use petgraph::visit::EdgeRef;
 
 use super::evidence::Evidence;
+use super::regular;
 use crate::device::DeviceError;
 
 /// The summation order: what is added in which sum.
@@ -62,7 +63,7 @@ impl Skeleton {
         };
         let count = groups.len();
         let add = |sum, group: usize| Skeleton::Sum(vec![sum, groups[group].clone()]);
-        let orders = [(0..count).collect(), (0..count).rev().collect(), strided(count, 2)];
+        let orders = [(0..count).collect(), (0..count).rev().collect(), regular::strided(count, 2)];
         orders.into_iter().map(|order: Vec<usize>| order.into_iter().fold((*c).clone(), add)).collect()
     }
 
@@ -136,61 +137,6 @@ pub struct Order {
     /// Pairs of summands whose masks could not be asked, because the formats hold no X far enough from y, or
     /// could not be read.
     pub unreachable: usize,
-}
-
-/// Orders that hardware is known or likely to have, for formats that hold no X far enough above y to show
-/// theirs: chains of groups of consecutive products or of strided ones, from either end, and pairwise sums,
-/// with c first or last. Which of them explains the answers is for the search to find.
-pub fn likely(signature: &Signature) -> Vec<Skeleton> {
-    let k = signature.k;
-    let leaf = |k: &usize| Skeleton::Leaf(Summand::Product(*k));
-    let c = Skeleton::Leaf(Summand::C);
-    let powers = || (0..k.ilog2() + 1).map(|power| 1 << power).filter(|size| k.is_multiple_of(*size));
-    let mut orders: Vec<Vec<usize>> =
-        powers().take_while(|&stride| stride < k).map(|stride| strided(k, stride)).collect();
-    orders.push((0..k).rev().collect());
-    let mut all = Vec::new();
-    for order in &orders {
-        for size in powers().take_while(|&size| size < k) {
-            let groups: Vec<Vec<Skeleton>> =
-                order.chunks(size).map(|group| group.iter().map(leaf).collect()).collect();
-            // c first, and every group added to it; or c behind the last group.
-            let from_c = groups.iter().fold(c.clone(), |sum, group| {
-                Skeleton::Sum(std::iter::once(sum).chain(group.iter().cloned()).collect())
-            });
-            let chain = |groups: &[Vec<Skeleton>]| {
-                let (first, others) = groups.split_first()?;
-                let first = match &first[..] {
-                    [only] => only.clone(),
-                    all => Skeleton::Sum(all.to_vec()),
-                };
-                Some(others.iter().fold(first, |sum, group| {
-                    Skeleton::Sum(std::iter::once(sum).chain(group.iter().cloned()).collect())
-                }))
-            };
-            all.push(from_c);
-            all.extend(chain(&groups).map(|sum| Skeleton::Sum(vec![c.clone(), sum])));
-        }
-        let leaves: Vec<Skeleton> = order.iter().map(leaf).collect();
-        all.push(Skeleton::Sum(vec![c.clone(), pairwise(leaves)]));
-    }
-    all
-}
-
-/// 0, s, 2s, …, then 1, s + 1, …
-fn strided(k: usize, stride: usize) -> Vec<usize> {
-    (0..stride).flat_map(|first| (first..k).step_by(stride)).collect()
-}
-
-/// Sums of neighbours, and of these sums, up to one.
-fn pairwise(mut sums: Vec<Skeleton>) -> Skeleton {
-    while sums.len() > 1 {
-        sums = sums
-            .chunks(2)
-            .map(|pair| if let [only] = pair { only.clone() } else { Skeleton::Sum(pair.to_vec()) })
-            .collect();
-    }
-    sums.remove(0)
 }
 
 /// A set of summands, by index; c has index K.

@@ -101,6 +101,10 @@ pub fn anew(
         looked = looking::best_regrouped(evidence, looked);
     }
     if !looked[0].is_all_but_explained(evidence) {
+        progress.step("search for rules, the same in all sums", None);
+        looked = looking::regular(starts, looked);
+    }
+    if !looked[0].is_all_but_explained(evidence) {
         progress.step("search for rules, sum by sum", None);
         looked = looking::few_sums(starts, looked);
     }
