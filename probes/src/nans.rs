@@ -12,7 +12,9 @@ use crate::subnormals::representatives;
 
 /// All probes about NaNs.
 pub fn probe(signature: &Signature) -> Vec<Probe> {
-    vec![origins(signature), operands(signature), several(signature)]
+    let mut probes = vec![origins(signature), operands(signature), several(signature)];
+    probes.extend(scales(signature));
+    probes
 }
 
 fn infinity(format: &Format, negative: bool) -> Option<u64> {
@@ -166,6 +168,43 @@ fn several(signature: &Signature) -> Probe {
     }
 }
 
+/// NaN scales, alone, with each other and beside NaNs in c and in products. `None` if no scale is a NaN.
+fn scales(signature: &Signature) -> Option<Probe> {
+    let scale = signature.scale?;
+    let nan = *patterns(&scale.format, 0).first()?;
+    let base = ones(signature);
+    let mut blocks: Vec<usize> = representatives(signature).into_iter().map(|k| k / scale.block).collect();
+    blocks.dedup();
+    let mut dot_adds = Vec::new();
+    for &block in &blocks {
+        for of_b in [false, true] {
+            let mut question = base.clone();
+            let scales = if of_b { &mut question.sb } else { &mut question.sa };
+            scales[block] = nan;
+            dot_adds.push(question.clone());
+            let of_c = patterns(&signature.c, 3).into_iter().map(|c| DotAdd { c, ..question.clone() });
+            dot_adds.extend(of_c);
+            for k in representatives(signature) {
+                let of_a = patterns(&signature.a, 4 + k as u64).into_iter().take(1);
+                dot_adds.extend(of_a.map(|a| DotAdd { a: replaced(&base.a, k, a), ..question.clone() }));
+                let of_b = patterns(&signature.b, 5 + k as u64).into_iter().take(1);
+                dot_adds.extend(of_b.map(|b| DotAdd { b: replaced(&base.b, k, b), ..question.clone() }));
+            }
+            for &other in &blocks {
+                dot_adds.push(DotAdd { sa: replaced(&question.sa, other, nan), ..question.clone() });
+            }
+        }
+    }
+    dot_adds.sort();
+    dot_adds.dedup();
+    Some(Probe {
+        name: "nans/scales",
+        question: "is what a NaN scale makes handed on before other NaNs?",
+        source: "OCP Microscaling Formats 1.0; IEEE 754-2019, section 6.2.3",
+        dot_adds,
+    })
+}
+
 /// All factors 1 and c = 1, so that no zero meets an infinity by accident.
 fn ones(signature: &Signature) -> DotAdd {
     let mut question = place::zeros(signature);
@@ -173,4 +212,28 @@ fn ones(signature: &Signature) -> DotAdd {
         place::set(&mut question, signature, summand, Dyadic::power(0));
     }
     question
+}
+
+#[cfg(test)]
+mod tests {
+    use mmaprobe_model::format::{E2M1, FP32, UE8M0};
+    use mmaprobe_model::tree::Scale;
+
+    use super::*;
+
+    #[test]
+    fn nan_scales_meet_a_nan_in_c() {
+        let scale = Some(Scale { format: UE8M0, block: 4 });
+        let signature = Signature { k: 16, a: E2M1, b: E2M1, c: FP32, d: FP32, scale };
+        let asked = scales(&signature).expect("ue8m0 has a NaN").dot_adds;
+        for block in [0, 2, 3] {
+            let of_block =
+                |question: &&DotAdd| question.sb[block] == 0xff && f32::from_bits(question.c as u32).is_nan();
+            let payloads: std::collections::BTreeSet<u64> =
+                asked.iter().filter(of_block).map(|question| question.c).collect();
+            assert!(payloads.len() > 5, "block {block}: {payloads:x?}");
+        }
+        let unscaled = Signature { scale: None, ..signature };
+        assert!(scales(&unscaled).is_none());
+    }
 }
