@@ -37,11 +37,14 @@ pub enum Structure {
         groups: usize,
     },
     /// As plain, but where a sum is of products alone, those of each block are added first, and their sum is scaled.
-    ScaledSums,
+    ScaledSums {
+        /// Whether those beside other summands are, too.
+        beside: bool,
+    },
     /// As plain, but each product that is the only one beside other summands is a sum of its own.
     LoneSums,
-    /// The products are summed exactly in groups of this many consecutive ones; then the group sums
-    /// and the accumulator are added at once.
+    /// The products beside an accumulator are summed exactly in groups of this many consecutive ones; then the group
+    /// sums and the accumulator are added at once. Where groups are the blocks that are scaled, so are products alone.
     ExactGroups {
         /// Products in a group.
         size: usize,
@@ -58,9 +61,7 @@ impl Structure {
             true => Structure::NESTED.to_vec(),
             false => vec![Structure::Plain],
         };
-        if signature.scale.is_some() && has_sum_of_products(skeleton) {
-            candidates.push(Structure::ScaledSums);
-        }
+        candidates.extend(scaled_sums(signature, skeleton));
         candidates
     }
 
@@ -68,9 +69,7 @@ impl Structure {
     pub fn candidates(signature: &Signature, skeleton: &Skeleton) -> Vec<Structure> {
         let mut candidates = vec![Structure::Plain];
         let widest = widest(skeleton);
-        if signature.scale.is_some() && has_sum_of_products(skeleton) {
-            candidates.push(Structure::ScaledSums);
-        }
+        candidates.extend(scaled_sums(signature, skeleton));
         if has_inner_sum(skeleton) {
             candidates.push(Structure::Open { exact: true });
             candidates.push(Structure::Open { exact: false });
@@ -118,11 +117,29 @@ impl std::fmt::Display for Structure {
             Structure::Interleaved { groups } => {
                 write!(f, "products in {groups} interleaved groups, then the accumulator")
             }
-            Structure::ScaledSums => f.write_str("the products of each block summed, then scaled"),
+            Structure::ScaledSums { beside: false } => {
+                f.write_str("the products of each block summed, then scaled")
+            }
+            Structure::ScaledSums { beside: true } => {
+                f.write_str("the products of each block summed, then scaled, also beside other summands")
+            }
             Structure::LoneSums => f.write_str("lone products as sums of their own"),
             Structure::ExactGroups { size } => write!(f, "exact sums of {size} products first"),
         }
     }
+}
+
+/// The structures in which the products of each block are summed and scaled, where these make a difference.
+fn scaled_sums(signature: &Signature, skeleton: &Skeleton) -> Vec<Structure> {
+    let Some(scale) = signature.scale else { return Vec::new() };
+    let mut all = Vec::new();
+    if has_sum_of_products(skeleton) {
+        all.push(Structure::ScaledSums { beside: false });
+    }
+    if scale.block > 1 && widest(skeleton) > 1 {
+        all.push(Structure::ScaledSums { beside: true });
+    }
+    all
 }
 
 /// Most products directly under one sum that also has an accumulator.
@@ -233,7 +250,7 @@ pub fn start(signature: &Signature, skeleton: &Skeleton, structure: Structure) -
     };
     let mut rules = vec![Rule::ieee(signature.d)];
     match structure {
-        Structure::Plain | Structure::ScaledSums | Structure::FromZero { .. } => {}
+        Structure::Plain | Structure::ScaledSums { .. } | Structure::FromZero { .. } => {}
         Structure::Open { exact: true } => {
             rules.push(Rule { normalised: Normalised::No { exponent: None }, ..exact_group });
         }
@@ -327,7 +344,7 @@ impl Builder<'_> {
             Skeleton::Leaf(Summand::C) => self.push(Node::Accumulator),
             Skeleton::Leaf(Summand::Product(k)) => self.product(*k),
             Skeleton::Sum(children) => self.add_sum(children, ROUNDED),
-            Skeleton::Inner(children) if self.structure == Structure::ScaledSums => {
+            Skeleton::Inner(children) if matches!(self.structure, Structure::ScaledSums { .. }) => {
                 self.has_inner = true;
                 self.add_sum(children, INNER)
             }
@@ -383,7 +400,7 @@ impl Builder<'_> {
     }
 
     fn add_sum(&mut self, children: &[Skeleton], rule: RuleId) -> NodeId {
-        if let (Structure::ScaledSums, Some(scale), Some(products)) =
+        if let (Structure::ScaledSums { .. }, Some(scale), Some(products)) =
             (self.structure, self.signature.scale, products_alone(children))
         {
             let scaled = self.scaled_sums(&products, scale.block, rule);
@@ -421,12 +438,20 @@ impl Builder<'_> {
                 outer.push(self.sum(sums, INNER));
                 self.sum(outer, ROUNDED)
             }
-            Structure::ExactGroups { size } if has_accumulator && products.len() >= size => {
+            Structure::ExactGroups { size }
+                if has_accumulator && products.len() >= size || self.is_of_blocks(size, &products) =>
+            {
                 let mut outer = self.add_others(children);
                 for group in products.chunks(size) {
                     outer.push(self.group(group));
                 }
                 self.sum(outer, ROUNDED)
+            }
+            Structure::ScaledSums { beside: true } if has_accumulator && products.len() > 1 => {
+                let block = self.signature.scale.map_or(1, |scale| scale.block);
+                let mut outer = self.add_others(children);
+                outer.extend(self.scaled_sums(&products, block, rule));
+                self.sum(outer, rule)
             }
             Structure::LoneSums if has_accumulator && products.len() == 1 => {
                 let each = |child: &Skeleton| {
@@ -444,6 +469,11 @@ impl Builder<'_> {
                 self.sum(children, rule)
             }
         }
+    }
+
+    /// Whether groups of this size are the blocks that are scaled, and these products are those of several.
+    fn is_of_blocks(&self, size: usize, products: &[usize]) -> bool {
+        self.signature.scale.is_some_and(|scale| scale.block == size) && products.len() > size
     }
 
     fn add_others(&mut self, children: &[Skeleton]) -> Vec<NodeId> {
@@ -499,5 +529,22 @@ mod tests {
             }
         }
         assert!(groups > 3, "{groups}");
+    }
+
+    #[test]
+    fn blocks_of_a_sum_without_an_accumulator_are_scaled_as_a_whole_too() {
+        let leaf = |k| Skeleton::Leaf(Summand::Product(k));
+        let first =
+            Skeleton::Sum(std::iter::once(Skeleton::Leaf(Summand::C)).chain((0..4).map(leaf)).collect());
+        let inside = Skeleton::Sum(vec![first, Skeleton::Sum((4..12).map(leaf).collect())]);
+        let skeleton = Skeleton::Sum(std::iter::once(inside).chain((12..16).map(leaf)).collect());
+        let scale = Some(Scale { format: UE8M0, block: 4 });
+        let signature = Signature { k: 16, a: E2M1, b: E2M1, c: FP32, d: FP32, scale };
+        for structure in [Structure::ExactGroups { size: 4 }, Structure::ScaledSums { beside: true }] {
+            let model = start(&signature, &skeleton, structure);
+            let scaled = model.tree.nodes.iter().filter(|node| matches!(node, Node::Scaled { .. })).count();
+            assert_eq!(scaled, 4, "{:#?}", model.tree);
+            assert_eq!(scales_above(&model), [1; 16]);
+        }
     }
 }
