@@ -4,7 +4,7 @@
 //! as they are, those of one summand. No question about the order shows them, but a model without them
 //! explains nearly everything. So each sum of such a model is changed: its summands are summed in groups first, a
 //! sum among them is dissolved or takes another of them in, what it adds last and what a sum among them adds change
-//! places, or what it hands on is added to +0 by a sum of its own.
+//! places, its products are rounded before, or what it hands on is added to +0 by a sum of its own.
 
 use mmaprobe_model::tree::{Added, Fused, Model, Node, NodeId, Normalised, Rule, Tree};
 
@@ -213,6 +213,16 @@ fn variants(children: &[Term], rule: &Rule, rules: &[Rule]) -> Vec<Variant> {
             push(change, tree);
         }
     }
+    for alone in inner.iter().filter(|alone| matches!(alone.normalised, Normalised::To(_))) {
+        if children.iter().any(is_product) {
+            let summands = children.iter().map(|child| match is_product(child) {
+                true => Term::Sum(vec![child.clone()], alone.clone()),
+                false => child.clone(),
+            });
+            let tree = Term::Sum(summands.collect(), rule.clone());
+            push(", each of its products rounded by a sum of its own".to_string(), tree);
+        }
+    }
     for (change, summands) in exchanged(children) {
         push(change, Term::Sum(summands, rule.clone()));
     }
@@ -304,6 +314,14 @@ fn groupings(children: &[Term]) -> Vec<Vec<Vec<usize>>> {
         groups.iter().any(|group| group.len() > 1) && !is_all
     });
     groupings
+}
+
+fn is_product(tree: &Term) -> bool {
+    match tree {
+        Term::Leaf(node) => matches!(node, Node::Product(_)),
+        Term::Scaled(child, _) => is_product(child),
+        Term::Sum(..) => false,
+    }
 }
 
 fn has_accumulator(tree: &Term) -> bool {
@@ -672,6 +690,16 @@ mod tests {
         let Added::Fused(fused) = &apart.tree.rules[0].added else { panic!() };
         let kept: Vec<u32> = (0..4).map(|at| fused.alignment_of(at).fraction_bits).collect();
         assert_eq!(kept, [18, 25, 25, 25]);
+    }
+
+    #[test]
+    fn products_are_rounded_by_sums_of_their_own() {
+        let leaf = |k| Skeleton::Leaf(Summand::Product(k));
+        let pair = Skeleton::Sum(vec![leaf(1), leaf(2)]);
+        let trees = trees(&model(&Skeleton::Sum(vec![Skeleton::Leaf(Summand::C), leaf(0), pair]), 3));
+        for expected in ["(c p0 ((p1) (p2)))", "(c (p0) (p1 p2))"] {
+            assert!(trees.iter().any(|tree| tree == expected), "{expected} is none of {trees:?}");
+        }
     }
 
     #[test]
