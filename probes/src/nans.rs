@@ -177,9 +177,9 @@ fn scales(signature: &Signature) -> Option<Probe> {
     blocks.dedup();
     let mut dot_adds = Vec::new();
     for &block in &blocks {
-        for of_b in [false, true] {
+        for is_of_b in [false, true] {
             let mut question = base.clone();
-            let scales = if of_b { &mut question.sb } else { &mut question.sa };
+            let scales = if is_of_b { &mut question.sb } else { &mut question.sa };
             scales[block] = nan;
             dot_adds.push(question.clone());
             let of_c = patterns(&signature.c, 3).into_iter().map(|c| DotAdd { c, ..question.clone() });

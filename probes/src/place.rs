@@ -106,14 +106,19 @@ pub fn set(question: &mut DotAdd, signature: &Signature, summand: Summand, value
     }
 }
 
-/// The exponent of a block scale's leading bit; 0 for what is no number.
-pub(crate) fn scale_exponent(format: &Format, bits: u64) -> i32 {
+/// The exponent of a number's leading bit; `None` for zero and for what is no number.
+pub fn leading(format: &Format, bits: u64) -> Option<i32> {
     match format.decode(bits) {
-        Decoded::Finite { significand, exponent, .. } if significand > 0 => {
-            Dyadic::new(significand, exponent - format.fraction_bits as i32).leading().unwrap_or(0)
+        Decoded::Finite { significand, exponent, .. } => {
+            Dyadic::new(significand, exponent - format.fraction_bits as i32).leading()
         }
-        _ => 0,
+        _ => None,
     }
+}
+
+/// The same of a block scale; 0 for what is no number.
+pub(crate) fn scale_exponent(format: &Format, bits: u64) -> i32 {
+    leading(format, bits).unwrap_or(0)
 }
 
 /// The same of both scales of a block together; 0 without scales.

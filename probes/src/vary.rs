@@ -147,13 +147,7 @@ pub fn at_boundary(
     };
     let products = (0..signature.k).filter_map(|k| Some((k, product(signature, question, k)?.leading()?)));
     let largest = products.max_by_key(|(_, leading)| *leading);
-    let of_c = match signature.c.decode(question.c) {
-        Decoded::Finite { significand, exponent, .. } => {
-            Dyadic::new(significand, exponent - signature.c.fraction_bits as i32).leading()
-        }
-        _ => None,
-    };
-    let (summand, exponent) = match (largest, of_c) {
+    let (summand, exponent) = match (largest, place::leading(&signature.c, question.c)) {
         (Some((k, leading)), _) if below(4, rng) == 0 => {
             // The factors make up what the scales do not.
             (Summand::Product(k), leading - scales_of(signature, question, k))

@@ -4,7 +4,7 @@
 //! to such questions show nothing about sums.
 
 use mmaprobe_model::format::{Decoded, Format};
-use mmaprobe_probes::place::{self, Dyadic};
+use mmaprobe_probes::place;
 use mmaprobe_probes::{DotAdd, Signature};
 
 use super::evidence::{Answered, Class, Evidence};
@@ -44,23 +44,14 @@ impl Flushed {
 fn subnormal_factors(signature: &Signature, answered: &Answered) -> Option<[bool; 2]> {
     let question = &answered.question;
     let product = |k: usize| {
-        let (a, b) = (leading(&signature.a, question.a[k])?, leading(&signature.b, question.b[k])?);
+        let (a, b) =
+            (place::leading(&signature.a, question.a[k])?, place::leading(&signature.b, question.b[k])?);
         let block = signature.scale.map_or(0, |scale| k / scale.block);
         Some((k, a + b + place::scales_exponent(signature, question, block)))
     };
     let (k, exponent) = (0..signature.k).find_map(product)?;
     let is_held = exponent >= signature.d.min_exponent() && answered.class <= Class::Subnormal;
     is_held.then(|| [is_subnormal(&signature.a, question.a[k]), is_subnormal(&signature.b, question.b[k])])
-}
-
-/// The exponent of a finite number's leading bit; `None` for zero.
-fn leading(format: &Format, bits: u64) -> Option<i32> {
-    match format.decode(bits) {
-        Decoded::Finite { significand, exponent, .. } => {
-            Dyadic::new(significand, exponent - format.fraction_bits as i32).leading()
-        }
-        _ => None,
-    }
 }
 
 fn is_zero(format: &Format, bits: u64) -> bool {
@@ -78,6 +69,7 @@ mod tests {
     use mmaprobe_model::format::{E4M3, FP32};
     use mmaprobe_model::scalar::Scalar;
     use mmaprobe_model::tree::InputSubnormals;
+    use mmaprobe_probes::place::Dyadic;
     use mmaprobe_probes::{Summand, subnormals};
 
     use super::*;

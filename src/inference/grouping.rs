@@ -55,9 +55,10 @@ impl Sums {
     pub fn of(evidence: &Evidence, skeleton: &Skeleton) -> Sums {
         let all: Vec<Summand> = evidence.signature().summands().collect();
         let mut sums = Vec::new();
-        collect(evidence, skeleton, &all, &mut sums);
+        let flushed = Flushed::of(evidence);
+        collect(evidence, skeleton, (&all, flushed), &mut sums);
         let children = all.iter().map(|&summand| (summand, Skeleton::Leaf(summand))).collect();
-        sums.push(Sum::new(evidence, children, Vec::new(), false));
+        sums.push(Sum::new(evidence, children, Vec::new(), false, flushed));
         Sums { patterns: vec![Vec::new(); sums.len()], sums }
     }
 
@@ -123,10 +124,15 @@ fn refined(skeleton: &Skeleton, trees: &mut dyn Iterator<Item = Tree>) -> Skelet
     }
 }
 
-fn collect(evidence: &Evidence, skeleton: &Skeleton, all: &[Summand], sums: &mut Vec<Sum>) {
+fn collect(
+    evidence: &Evidence,
+    skeleton: &Skeleton,
+    (all, flushed): (&[Summand], Flushed),
+    sums: &mut Vec<Sum>,
+) {
     let (Skeleton::Sum(children) | Skeleton::Inner(children)) = skeleton else { return };
     for child in children {
-        collect(evidence, child, all, sums);
+        collect(evidence, child, (all, flushed), sums);
     }
     if children.len() < 3 {
         return;
@@ -134,7 +140,7 @@ fn collect(evidence: &Evidence, skeleton: &Skeleton, all: &[Summand], sums: &mut
     let inside = skeleton.summands();
     let outside = all.iter().copied().filter(|summand| !inside.contains(summand)).collect();
     let children = children.iter().map(|child| (child.nearest(), child.clone())).collect();
-    sums.push(Sum::new(evidence, children, outside, true));
+    sums.push(Sum::new(evidence, children, outside, true, flushed));
 }
 
 fn probe(dot_adds: Vec<DotAdd>) -> Probe {
@@ -193,9 +199,9 @@ impl Sum {
         children: Vec<(Summand, Skeleton)>,
         outside: Vec<Summand>,
         may_cancel: bool,
+        flushed: Flushed,
     ) -> Sum {
-        let mut triples = triples_of(children.len(), MOST_SEEN);
-        let flushed = Flushed::of(evidence);
+        let triples = triples_of(children.len(), MOST_SEEN);
         let mut sum = Sum { triples: Vec::new(), is_one_way: false, children, outside, may_cancel, flushed };
         // Formats with little range hold small values beside a large c alone, or in other blocks.
         let distance = evidence.signature().d.fraction_bits as i32 + 1;
@@ -204,13 +210,16 @@ impl Sum {
             let is_held = |(pair, large)| sum.asked(evidence, pair, large, None, below_all).is_some();
             divided(*three).into_iter().filter(|&way| is_held(way)).count()
         };
-        triples.sort_by_cached_key(|three| std::cmp::Reverse(ways(three)));
-        let is_one_way = triples.first().is_some_and(|three| ways(three) == 1);
+        let mut triples: Vec<(usize, [usize; 3])> =
+            triples.into_iter().map(|three| (ways(&three), three)).collect();
+        // A stable sort: the first among equals.
+        triples.sort_by_key(|(ways, _)| std::cmp::Reverse(*ways));
+        let is_one_way = triples.first().is_some_and(|(ways, _)| *ways == 1);
         if is_one_way {
-            triples.retain(|three| ways(three) == 1);
+            triples.retain(|(ways, _)| *ways == 1);
         }
         triples.truncate(MOST_TRIPLES);
-        (sum.triples, sum.is_one_way) = (triples, is_one_way);
+        (sum.triples, sum.is_one_way) = (triples.into_iter().map(|(_, three)| three).collect(), is_one_way);
         sum
     }
 

@@ -134,6 +134,11 @@ impl Looked {
         self.fitted.contradicted * MOSTLY <= evidence.answers.len()
     }
 
+    /// Whether it explains so much that other trees like its own are tried.
+    fn is_worth_regrouping(&self, evidence: &Evidence) -> bool {
+        self.fitted.contradicted * REGROUPED <= evidence.answers.len()
+    }
+
     /// Whether next to nothing is unexplained.
     pub fn is_all_but_explained(&self, evidence: &Evidence) -> bool {
         self.fitted.contradicted * ALL_BUT <= evidence.answers.len()
@@ -189,7 +194,7 @@ pub fn known(evidence: &Evidence, known: Fitted) -> Fitted {
     if improved.contradicted == 0 {
         return improved;
     }
-    let improved = regrouped(evidence, improved);
+    let improved = regrouped(evidence, improved, REGROUPED);
     if improved.contradicted == 0 {
         return improved;
     }
@@ -261,10 +266,8 @@ pub fn quickly(starts: &Starts) -> Vec<Looked> {
         looked = recounted(evidence, looked);
     }
     // What the rule of a single sum leaves unexplained, other trees may explain, too, each in its own way.
-    let is_single = |looked: &&Looked| {
-        looked.fitted.model.tree.rules.len() == 1
-            && looked.fitted.contradicted * REGROUPED <= evidence.answers.len()
-    };
+    let is_single =
+        |looked: &&Looked| looked.fitted.model.tree.rules.len() == 1 && looked.is_worth_regrouping(evidence);
     if !looked[0].is_explained()
         && let Some(single) = looked.iter().find(is_single)
     {
@@ -289,13 +292,8 @@ const TRIED_ON: [usize; 2] = [100, 300];
 const CHANGED: usize = 4;
 const EACH_CHANGED: u64 = 2_000_000;
 
-/// A look at trees that differ in one place from that of a model which explains most.
-pub fn regrouped(evidence: &Evidence, best: Fitted) -> Fitted {
-    regrouped_if(evidence, best, REGROUPED)
-}
-
-/// The same, where no more than one of so many answers contradicts the model.
-fn regrouped_if(evidence: &Evidence, mut best: Fitted, one_of: usize) -> Fitted {
+/// A look at trees that differ in one place from that of a model which no more than one of so many answers contradicts.
+fn regrouped(evidence: &Evidence, mut best: Fitted, one_of: usize) -> Fitted {
     let mut answers: Vec<&Answered> = evidence.answers.iter().collect();
     for _ in 0..CHANGES {
         best = fit::scored(evidence, best.model);
@@ -351,7 +349,7 @@ fn best_regrouped_if(evidence: &Evidence, mut looked: Vec<Looked>, one_of: usize
     if looked[0].is_explained() {
         return looked;
     }
-    let fitted = regrouped_if(evidence, looked[0].fitted.clone(), one_of);
+    let fitted = regrouped(evidence, looked[0].fitted.clone(), one_of);
     if fitted.contradicted < looked[0].fitted.contradicted {
         looked.insert(0, Looked::as_it_is(fitted));
     }
@@ -404,6 +402,9 @@ pub fn at_closer(starts: &Starts, mut looked: Vec<Looked>) -> Vec<Looked> {
 /// Trees in which all sums are made to add alike, and answers that models may be held against for each start.
 const ALIKE: usize = 4;
 const EACH_ALIKE: u64 = 5_000_000;
+/// Where no more than one of so many answers contradicts the best of these, other trees are tried: what errors of each
+/// sum add up to in a chain shows in more answers where a few sums are wrong.
+const REGROUPED_ALIKE: usize = 5;
 
 /// A look at sums that all add alike, in the regular tree that the first which a closer look shows is most like. The best
 /// first.
@@ -443,9 +444,6 @@ fn all_alike(evidence: &Evidence, mut looked: Vec<Looked>, trees: Vec<Model>) ->
     }
     recounted(evidence, looked)
 }
-
-/// What errors of each sum add up to in a chain shows in more answers where a few sums are wrong.
-const REGROUPED_ALIKE: usize = 5;
 
 /// A model improved on all plain answers, which show most about how summands are aligned, and then on all, within a
 /// budget.
@@ -499,14 +497,13 @@ const FEW_SUMS: usize = 8;
 /// And where nothing else has led further.
 const MORE_SUMS: usize = 12;
 
-/// Rules found sum by sum in the tree that explains most if that is nearly all, in the trees that masks show, and in the
-/// one that explains most of those that a closer look does, where they have few sums. The best first.
+/// Rules found sum by sum in the tree whose look explains most, if other trees are tried like it, in the trees that masks
+/// show, and in the one that explains most of those that a closer look does, where they have few sums. The best first.
 pub fn few_sums(starts: &Starts, mut looked: Vec<Looked>) -> Vec<Looked> {
     let closer: Vec<Model> = starts.closer().map(|(_, start)| start).collect();
     let best = looked.iter().map(|looked| looked.start.clone()).find(|start| closer.contains(start));
-    let most = &looked[0];
-    let is_most = most.fitted.contradicted * REGROUPED <= starts.evidence.answers.len();
-    let most = is_most.then(|| most.start.clone());
+    let most = Some(&looked[0]).filter(|most| most.is_worth_regrouping(starts.evidence));
+    let most = most.map(|most| most.start.clone());
     let trees = most.into_iter().chain(starts.shown(0)).chain(best);
     let found = looks_sum_by_sum(starts, trees, FEW_SUMS);
     looked.extend(found);

@@ -8,33 +8,31 @@ use super::order::Skeleton;
 /// theirs: chains of groups of consecutive products or of strided ones, from either end, and pairwise sums,
 /// with c first or last. Which of them explains the answers is for the search to find.
 pub fn likely(signature: &Signature) -> Vec<Skeleton> {
-    let k = signature.k;
-    let leaf = |k: &usize| Skeleton::Leaf(Summand::Product(*k));
-    let c = Skeleton::Leaf(Summand::C);
     let mut all = Vec::new();
-    for order in &orders(k) {
-        for size in powers(k) {
-            let groups: Vec<Vec<Skeleton>> =
-                order.chunks(size).map(|group| group.iter().map(leaf).collect()).collect();
-            // c first, and every group added to it; or c behind the last group.
-            let from_c = groups.iter().fold(c.clone(), |sum, group| {
-                Skeleton::Sum(std::iter::once(sum).chain(group.iter().cloned()).collect())
-            });
-            let chain = |groups: &[Vec<Skeleton>]| {
-                let (first, others) = groups.split_first()?;
-                let first = match &first[..] {
-                    [only] => only.clone(),
-                    all => Skeleton::Sum(all.to_vec()),
-                };
-                Some(others.iter().fold(first, |sum, group| {
-                    Skeleton::Sum(std::iter::once(sum).chain(group.iter().cloned()).collect())
-                }))
-            };
-            all.push(from_c);
-            all.extend(chain(&groups).map(|sum| Skeleton::Sum(vec![c.clone(), sum])));
+    for order in orders(signature.k) {
+        let leaves: Vec<Skeleton> = order.iter().map(|&k| Skeleton::Leaf(Summand::Product(k))).collect();
+        for size in powers(signature.k) {
+            let groups: Vec<&[Skeleton]> = leaves.chunks(size).collect();
+            all.extend(chains(&groups));
         }
-        let leaves: Vec<Skeleton> = order.iter().map(leaf).collect();
-        all.push(Skeleton::Sum(vec![c.clone(), pairwise(leaves)]));
+        all.push(Skeleton::Sum(vec![Skeleton::Leaf(Summand::C), pairwise(leaves)]));
+    }
+    all
+}
+
+/// c first, and the members of every group added to it at once; and c behind the last group.
+fn chains(groups: &[&[Skeleton]]) -> Vec<Skeleton> {
+    let c = Skeleton::Leaf(Summand::C);
+    let add = |sum: Skeleton, group: &&[Skeleton]| {
+        Skeleton::Sum(std::iter::once(sum).chain(group.iter().cloned()).collect())
+    };
+    let mut all = vec![groups.iter().fold(c.clone(), add)];
+    if let Some((first, others)) = groups.split_first() {
+        let first = match first {
+            [only] => only.clone(),
+            all => Skeleton::Sum(all.to_vec()),
+        };
+        all.push(Skeleton::Sum(vec![c, others.iter().fold(first, add)]));
     }
     all
 }
@@ -62,15 +60,13 @@ const ALIKE: i64 = 3;
 /// or to each other and c last.
 fn chained_groups(signature: &Signature) -> Vec<Skeleton> {
     let mut all = Vec::new();
-    let c = Skeleton::Leaf(Summand::C);
     for order in orders(signature.k) {
         for size in powers(signature.k).filter(|&size| size > 1) {
             let leaf = |k: &usize| Skeleton::Leaf(Summand::Product(*k));
-            let mut groups = order.chunks(size).map(|group| Skeleton::Sum(group.iter().map(leaf).collect()));
-            let add = |sum: Skeleton, group: Skeleton| Skeleton::Sum(vec![sum, group]);
-            all.push(groups.clone().fold(c.clone(), add));
-            let first = groups.next();
-            all.extend(first.map(|first| Skeleton::Sum(vec![c.clone(), groups.fold(first, add)])));
+            let sums: Vec<Skeleton> =
+                order.chunks(size).map(|group| Skeleton::Sum(group.iter().map(leaf).collect())).collect();
+            let alone: Vec<&[Skeleton]> = sums.chunks(1).collect();
+            all.extend(chains(&alone));
         }
     }
     all
@@ -134,18 +130,17 @@ impl Meetings {
         left.filter(|_| deepest.next().is_none())
     }
 
-    /// Of all threes of which both say which two meet first, how many are alike, and how many are not.
+    /// Of all threes of which these say which two meet first, those of which the others say the same, and the rest: an
+    /// order that tells less is less of an answer.
     fn compared_with(&self, other: &Meetings) -> (i64, i64) {
         let (mut alike, mut otherwise) = (0, 0);
         for x in 0..self.number {
             for y in 0..x {
                 for z in 0..y {
-                    match (self.first_of([x, y, z]), other.first_of([x, y, z])) {
-                        (Some(own), Some(others)) if own == others => alike += 1,
-                        (Some(_), Some(_)) => otherwise += 1,
-                        // A regular order that tells less is less of an answer.
-                        (Some(_), None) => otherwise += 1,
-                        (None, _) => {}
+                    let Some(first) = self.first_of([x, y, z]) else { continue };
+                    match other.first_of([x, y, z]) == Some(first) {
+                        true => alike += 1,
+                        false => otherwise += 1,
                     }
                 }
             }
