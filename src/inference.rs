@@ -40,8 +40,8 @@ use mmaprobe_model::Model;
 use mmaprobe_model::scalar::Scalar;
 use mmaprobe_model::tree::NanRule;
 use mmaprobe_probes::DotAdd;
+use mmaprobe_probes::boundaries::Boundaries;
 use mmaprobe_probes::random::{self, Distribution};
-use mmaprobe_probes::vary::Boundaries;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::SeedableRng;
 
@@ -437,7 +437,7 @@ fn validate(
             dot_adds: number.sparse,
             seed: plan.seed.wrapping_mul(SPARSE),
             nans: plan.nans,
-            boundaries: Boundaries::of(&model.tree.rules, &instruction.c),
+            boundaries: Boundaries::of(model),
         };
         let modelled = (&simulated as &dyn Device, &simulated.instructions()[0]);
         return match validation::sparse_mismatch((device, instruction), modelled, &sparse)? {

@@ -22,8 +22,8 @@ use crate::device::machine::MachineDevice;
 use crate::device::{Device, sheet};
 use crate::inference::{Options, Progress, Silent};
 use crate::probes::DotAdd;
+use crate::probes::boundaries::Boundaries;
 use crate::probes::random::Distribution;
-use crate::probes::vary::Boundaries;
 use crate::sheet::schema::{self, Counterexample, NanPayloads};
 use crate::sheet::{Entry, Sheet, Status, yaml};
 use crate::validation::{self, Nans, SparseMismatch, SparsePlan};
@@ -337,8 +337,7 @@ fn mismatch(
     if let Some(mismatch) = outcome.mismatch {
         return Ok(Some(mismatch.describe(&instruction.signature(), ("machine", "sheet"))));
     }
-    let boundaries =
-        found.model(&claimed.name).map(|model| Boundaries::of(&model.tree.rules, &instruction.c));
+    let boundaries = found.model(&claimed.name).map(Boundaries::of);
     let plan = SparsePlan {
         dot_adds: dot_adds.saturating_mul(SPARSE),
         seed,

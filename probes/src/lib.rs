@@ -5,6 +5,7 @@
 //! of question.
 #![forbid(unsafe_code)]
 
+pub mod boundaries;
 pub mod grouping;
 pub mod handing;
 pub mod infinities;

@@ -1,6 +1,5 @@
 //! Questions varied at random: what else is answered as unexpectedly as one that was.
 
-use mmaprobe_model::tree::{Added, Normalised, Rule};
 use mmaprobe_model::{Decoded, Format};
 use rand_core::Rng;
 
@@ -94,104 +93,8 @@ pub fn mirrored(signature: &Signature, question: &DotAdd, rng: &mut (impl Rng + 
     mirrored
 }
 
-/// Numbers of fraction bits at which something is rounded.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Boundaries {
-    /// Of results.
-    pub results: Vec<u32>,
-    /// That are kept of summands, below the largest.
-    pub kept: Vec<u32>,
-}
-
-impl Boundaries {
-    /// The fraction bits that results of sums are rounded to, where c holds more, and those that sums keep.
-    #[must_use]
-    pub fn of(rules: &[Rule], c: &Format) -> Boundaries {
-        let result = |rule: &Rule| match &rule.normalised {
-            Normalised::To(round) => Some(round.fraction_bits),
-            Normalised::No { .. } => None,
-        };
-        let kept = |rule: &Rule| match &rule.added {
-            Added::Fused(fused) => fused.alignment.iter().map(|alignment| alignment.fraction_bits).collect(),
-            Added::Exact => Vec::new(),
-        };
-        let each = |mut all: Vec<u32>| {
-            all.sort_unstable();
-            all.dedup();
-            all
-        };
-        let results = rules.iter().filter_map(result).filter(|&bits| bits < c.fraction_bits);
-        Boundaries { results: each(results.collect()), kept: each(rules.iter().flat_map(kept).collect()) }
-    }
-}
-
-/// A question in which c, or now and then the largest product, lies where results with so many fraction bits are rounded:
-/// half way between two of them, just below one, or at one. What is cut off of a small summand beside it decides
-/// there which way a sum is rounded, however few of its bits are kept. Every other time a product is one of which half of
-/// the last bit that is kept is cut off, or a quarter, or three. As far as the formats hold that; where they do not, or
-/// no result has boundaries, the question as it is. An exponent stays as it is where there is one.
-pub fn at_boundary(
-    signature: &Signature,
-    question: &DotAdd,
-    boundaries: &Boundaries,
-    rng: &mut (impl Rng + ?Sized),
-) -> DotAdd {
-    let mut bounded = question.clone();
-    let Some(bits) = one_of(&boundaries.results, rng) else { return bounded };
-    let first = 1 << bits;
-    let result = first | if below(2, rng) == 0 { 0 } else { rng.next_u64() & (first - 1) };
-    let (significand, more) = match below(4, rng) {
-        0 => (result, 0),
-        1 => (result << 3 | 7, 3),
-        _ => (result << 1 | 1, 1),
-    };
-    let products = (0..signature.k).filter_map(|k| Some((k, product(signature, question, k)?.leading()?)));
-    let largest = products.max_by_key(|(_, leading)| *leading);
-    let (summand, exponent) = match (largest, place::leading(&signature.c, question.c)) {
-        (Some((k, leading)), _) if below(4, rng) == 0 => {
-            // The factors make up what the scales do not.
-            (Summand::Product(k), leading - scales_of(signature, question, k))
-        }
-        (_, Some(leading)) => (Summand::C, leading),
-        (Some((_, leading)), None) => {
-            let above = below(2 * u64::from(signature.d.fraction_bits), rng);
-            (Summand::C, leading + above as i32)
-        }
-        (None, None) => return bounded,
-    };
-    let negative = below(2, rng) == 1;
-    let value = Dyadic { negative, significand, exponent: exponent - bits as i32 - more };
-    place::set(&mut bounded, signature, summand, value);
-    if let Some(kept) = one_of(&boundaries.kept, rng).filter(|_| below(2, rng) == 0) {
-        let k = match largest {
-            Some((k, _)) if below(2, rng) == 0 => k,
-            _ => below(signature.k as u64, rng) as usize,
-        };
-        // Half of the last bit that is kept, or less or more; above it nothing, or anything.
-        let (cut, more) = [(1, 1), (1, 2), (3, 2)][below(3, rng) as usize];
-        let above = if below(2, rng) == 0 { 0 } else { below(1 << below(11, rng), rng) };
-        let value = Dyadic {
-            negative: below(2, rng) == 1,
-            significand: above << more | cut,
-            exponent: exponent - kept as i32 - more - scales_of(signature, question, k),
-        };
-        place::set(&mut bounded, signature, Summand::Product(k), value);
-    }
-    bounded
-}
-
-/// One of these, if there are any.
-fn one_of(all: &[u32], rng: &mut (impl Rng + ?Sized)) -> Option<u32> {
-    (!all.is_empty()).then(|| all[below(all.len() as u64, rng) as usize])
-}
-
-/// The exponent of the scales of a product's block.
-fn scales_of(signature: &Signature, question: &DotAdd, k: usize) -> i32 {
-    place::scales_exponent(signature, question, signature.scale.map_or(0, |scale| k / scale.block))
-}
-
 /// The exact value of a product with its scales, if it is finite, not zero and not too wide.
-fn product(signature: &Signature, question: &DotAdd, k: usize) -> Option<Dyadic> {
+pub(crate) fn product(signature: &Signature, question: &DotAdd, k: usize) -> Option<Dyadic> {
     let mut factors = vec![(signature.a, question.a[k]), (signature.b, question.b[k])];
     if let Some(scale) = signature.scale {
         let block = k / scale.block;
@@ -234,33 +137,6 @@ mod tests {
     use mmaprobe_model::format;
     use rand_xoshiro::Xoshiro256PlusPlus;
     use rand_xoshiro::rand_core::SeedableRng;
-
-    #[test]
-    fn c_comes_to_lie_half_way_between_two_results() {
-        let half = format::FP16;
-        let signature = Signature { k: 2, a: half, b: half, c: format::FP32, d: format::FP32, scale: None };
-        let mut rng = Xoshiro256PlusPlus::seed_from_u64(5);
-        let values = [(Summand::C, Dyadic::new(5, 0)), (Summand::Product(1), Dyadic::power(-17))];
-        let question = place::question(&signature, &values).expect("the formats hold these");
-        let boundaries = Boundaries { results: vec![9], kept: vec![19] };
-        let (mut ties, mut others, mut halves, mut quarters) = (0, 0, 0, 0);
-        for _ in 0..1000 {
-            let bounded = at_boundary(&signature, &question, &boundaries, &mut rng);
-            let bits = bounded.c & 0x7f_ffff;
-            assert_eq!(bounded.c >> 23 & 0xff, question.c >> 23, "the exponent stays");
-            match bits & 0x3fff {
-                0x2000 => ties += 1,
-                _ => others += 1,
-            }
-            // c is 4 and more: the last bit that is kept is 2^-17.
-            let last = |k| product(&signature, &bounded, k).map_or(0, |value| value.exponent);
-            halves += usize::from(last(0) == -18 || last(1) == -18);
-            quarters += usize::from(last(0) == -19 || last(1) == -19);
-        }
-        assert!(ties > 300 && others > 300, "{ties} and {others}");
-        assert!(halves > 100 && quarters > 200, "{halves} and {quarters}");
-        assert_eq!(at_boundary(&signature, &question, &Boundaries::default(), &mut rng), question);
-    }
 
     #[test]
     fn of_a_small_product_beside_a_large_one_the_small_one_is_left() {

@@ -10,10 +10,10 @@ use mmaprobe_model::format::{self, RoundTo};
 use mmaprobe_model::scalar::{Inputs, Scalar};
 use mmaprobe_model::tree::{NanRule, Node, Normalised, RuleId};
 use mmaprobe_model::{Executor, Model, Rounding};
+use mmaprobe_probes::boundaries::{self, Boundaries};
 use mmaprobe_probes::place::{self, Dyadic};
 use mmaprobe_probes::sparse::{self, below};
-use mmaprobe_probes::vary::{self, Boundaries};
-use mmaprobe_probes::{DotAdd, Signature, Summand};
+use mmaprobe_probes::{DotAdd, Signature, Summand, vary};
 use rand_core::Rng;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::SeedableRng;
@@ -131,7 +131,7 @@ pub fn search(
     let (Some(mut pair), Some(mut wide)) = (pair, Pair::of(wide_one, &wide_other, wide_values)) else {
         return Told::InsideOnly;
     };
-    let boundaries = Boundaries::of(&model.tree.rules, &signature.c);
+    let boundaries = Boundaries::of(model);
     let mut latent = 0;
     for (index, (input, decoded)) in inputs.iter().take(SCANNED).enumerate() {
         if index == FRUITLESS && latent == 0 {
@@ -142,7 +142,7 @@ pub fn search(
         latent += 1;
         for _ in 0..VARIATIONS {
             let varied = if !boundaries.results.is_empty() && below(BOUNDED, &mut rng) == 0 {
-                vary::at_boundary(signature, input, &boundaries, &mut rng)
+                boundaries::at_boundary(signature, input, &boundaries, &mut rng)
             } else {
                 varied(signature, input, &inside, &mut rng)
             };

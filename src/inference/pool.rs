@@ -4,8 +4,8 @@ use mmaprobe_model::Model;
 use mmaprobe_model::format::Format;
 use mmaprobe_model::scalar::{Inputs, Nodes, Scalar};
 use mmaprobe_model::tree::{Added, Normalised, Product};
+use mmaprobe_probes::boundaries::{self, Boundaries};
 use mmaprobe_probes::random::{self, Distribution};
-use mmaprobe_probes::vary::Boundaries;
 use mmaprobe_probes::{DotAdd, Signature, sparse, vary};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::SeedableRng;
@@ -61,9 +61,9 @@ pub fn questions(signature: &Signature, model: &Model, others: &[i32], seed: u64
     let mirrored = |question| vary::mirrored(signature, question, &mut rng);
     let mirrored: Vec<DotAdd> = pool.iter().take(SPARSE).step_by(MIRRORED).map(mirrored).collect();
     pool.extend(mirrored);
-    let boundaries = Boundaries::of(&model.tree.rules, &signature.c);
+    let boundaries = Boundaries::of(model);
     if !boundaries.results.is_empty() {
-        let bounded = |question| vary::at_boundary(signature, question, &boundaries, &mut rng);
+        let bounded = |question| boundaries::at_boundary(signature, question, &boundaries, &mut rng);
         let bounded: Vec<DotAdd> = pool.iter().take(SPARSE).step_by(BOUNDED).map(bounded).collect();
         pool.extend(bounded);
     }

@@ -6,8 +6,8 @@ use rand_xoshiro::rand_core::SeedableRng;
 use super::{Nans, differ};
 use crate::batch;
 use crate::device::{Device, DeviceError, Instruction};
-use crate::probes::vary::{self, Boundaries};
-use crate::probes::{DotAdd, sparse};
+use crate::probes::boundaries::{self, Boundaries};
+use crate::probes::{DotAdd, sparse, vary};
 use crate::shrink::shrink;
 
 /// What to compare.
@@ -71,7 +71,7 @@ pub fn sparse_mismatch(
                 2 => sparse::extremes(&signature, &mut rng),
                 3 => {
                     let question = sparse::dot_add(&signature, &mut rng);
-                    vary::at_boundary(&signature, &question, &plan.boundaries, &mut rng)
+                    boundaries::at_boundary(&signature, &question, &plan.boundaries, &mut rng)
                 }
                 _ => sparse::dot_add(&signature, &mut rng),
             })

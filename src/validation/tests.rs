@@ -3,7 +3,7 @@ use crate::device::{Fault, Identity, Provenance};
 use crate::model::format::{BF16, E4M3, FP16, FP32, RoundTo, Subnormals, Tininess};
 use crate::model::tree::{Added, Fused, InputSubnormals, Model, NanRule, Node, Rule};
 use crate::model::{Executor, Rounding};
-use crate::probes::vary::Boundaries;
+use crate::probes::boundaries::Boundaries;
 
 /// A device that executes one model.
 struct Simulated {
@@ -186,8 +186,8 @@ fn what_few_bits_of_results_hide_is_found_where_c_is_a_tie() {
         };
         (0..20).filter(is_found).count()
     };
-    let boundaries = Boundaries::of(&x.model.tree.rules, &FP32);
-    assert_eq!(boundaries, Boundaries { results: vec![9], kept: vec![19] });
+    let boundaries = Boundaries::of(&x.model);
+    assert_eq!((&boundaries.results[..], &boundaries.kept[..]), (&[9][..], &[19][..]));
     let (seldom, often) = (times_found(&Boundaries::default()), times_found(&boundaries));
     assert!(seldom < 5 && often > 15, "{seldom} and {often} of 20");
 }

@@ -137,7 +137,13 @@ fn turn_addition(
             alignment: vec![Alignment { fraction_bits, rounding: common, far: None }],
             ..current.clone()
         };
+        // Where all that is cut off is remembered, the sum is the exact one but for what is next to half way.
+        let remembered =
+            (rule.added == Added::Exact).then(|| Added::Fused(Fused { sticky: true, ..fused.clone() }));
         push("addition", format!("aligned, F = {fraction_bits}"), with(Added::Fused(fused)));
+        if let Some(added) = remembered {
+            push("addition", format!("aligned with a sticky bit, F = {fraction_bits}"), with(added));
+        }
     }
     let Added::Fused(fused) = &rule.added else {
         return;
