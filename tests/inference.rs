@@ -153,6 +153,11 @@ fn special(a_format: &Format, c_format: &Format, a: &[u64], b: &[u64], c: u64) -
 /// Fused dot-add: aligned to the largest raw exponent, F bits kept, truncated; the result truncated
 /// to fp32 (MMA-Sim paper, section IV.C).
 fn fused(a_format: Format, f: i32, a: &[u64], b: &[u64], c: u64) -> u64 {
+    fused_each(a_format, |_| f, a, b, c)
+}
+
+/// The same with so many bits kept of each product, or of c.
+fn fused_each(a_format: Format, f: impl Fn(Option<usize>) -> i32, a: &[u64], b: &[u64], c: u64) -> u64 {
     if let Some(special) = special(&a_format, &FP32, a, b, c) {
         return canonical(special, 0x7FFF_FFFF).into();
     }
@@ -165,19 +170,22 @@ fn fused(a_format: Format, f: i32, a: &[u64], b: &[u64], c: u64) -> u64 {
         // All summands are zero: −0 only from negative zeros alone is not what this unit does.
         return 0;
     };
-    let quantum = largest - f;
+    // What is kept of each, in units of the last bit that is kept of any.
+    let kept = |at: usize| f(at.checked_sub(1));
+    let most = (0..terms.len()).map(kept).max().expect("c is one of them");
     let sum: i128 = terms
         .iter()
-        .map(|&(significand, lsb, _)| {
-            let shift = lsb - quantum;
-            if shift >= 0 {
-                significand << shift.min(100)
-            } else {
-                significand / (1i128 << (-shift).min(120))
-            }
+        .enumerate()
+        .map(|(at, &(significand, lsb, _))| {
+            let shift = lsb - (largest - kept(at));
+            let own = match shift >= 0 {
+                true => significand << shift.min(60),
+                false => significand / (1i128 << (-shift).min(120)),
+            };
+            own << (most - kept(at))
         })
         .sum();
-    truncated_to_fp32(sum, quantum)
+    truncated_to_fp32(sum, largest - most)
 }
 
 fn truncated_to_fp32(sum: i128, quantum: i32) -> u64 {
@@ -221,6 +229,30 @@ fn chain_of_sums_that_are_all_different() {
     let mut widths: Vec<i32> = model.tree.nodes.iter().filter_map(|node| sum_width(&model, node)).collect();
     widths.sort_unstable();
     assert_eq!(widths, [13, 24, 30], "{model:?}");
+}
+
+/// One sum that keeps fewer bits of two products than of the others: three of its summands look as if two of them were
+/// added first.
+#[test]
+fn a_sum_that_keeps_less_of_some_summands() {
+    let device = Fake::new([2, 2, 5], [FP16, FP16, FP32, FP32], |a, b, c, _| {
+        let kept = |summand| match summand {
+            Some(1) => 16,
+            Some(3) => 20,
+            _ => 24,
+        };
+        fused_each(FP16, kept, a, b, c)
+    });
+    let model = found(&device);
+    let sums = model.tree.nodes.iter().filter(|node| matches!(node, Node::Sum { .. }));
+    assert_eq!(sums.count(), 1, "{model:?}");
+    let Some(Node::Sum { children, rule }) = model.tree.nodes.last() else { panic!("the root is a sum") };
+    let Added::Fused(fused) = &model.tree.rules[*rule].added else { panic!("{model:?}") };
+    let kept = |k: usize| {
+        let place = children.iter().position(|&child| model.tree.nodes[child] == Node::Product(k));
+        fused.alignment_of(place.expect("each product is a summand")).fraction_bits
+    };
+    assert_eq!([0, 1, 2, 3, 4].map(kept), [24, 16, 24, 20, 24], "{model:?}");
 }
 
 /// Products of e2m1 are never far apart: no X can be put so far above y that y is lost. The order shows in

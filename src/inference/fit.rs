@@ -191,6 +191,9 @@ pub fn settle_nans(evidence: &Evidence, fitted: Fitted) -> Fitted {
     }
 }
 
+/// Answers that simpler models are held against before all.
+const NEWEST: usize = 500;
+
 /// Takes every exception back that no answer asks for, also those of sums that may be added as others are, and
 /// puts the models with sums of their own into `left`: these explain everything, too. Deterministic for any number
 /// of threads.
@@ -211,8 +214,10 @@ pub fn simplify(evidence: &Evidence, mut fitted: Fitted, left: &mut Vec<Model>) 
             .collect();
         // A stable sort: the first among equals.
         simpler.sort_by_key(|(exceptions, _)| *exceptions);
-        let found =
-            simpler.into_par_iter().find_first(|(_, model)| contradicted(model, evidence.all(), 1) == 0);
+        // What was asked last has told models like these apart.
+        let newest = evidence.answers.iter().rev().take(NEWEST);
+        let stands = |model: &Model| contradicted(model, newest.clone().chain(evidence.all()), 1) == 0;
+        let found = simpler.into_par_iter().find_first(|(_, model)| stands(model));
         match found {
             Some((_, model)) => {
                 if model.tree.rules.len() < fitted.model.tree.rules.len() {
@@ -307,9 +312,14 @@ pub enum Turn {
     Apart,
     /// Summands far below are rounded otherwise, also where an exact sum is aligned instead.
     Far,
+    /// Which summands are aligned in ways of their own.
+    Places,
 }
 
 impl Turn {
+    /// Those that tell which summands are aligned in ways of their own, and in which.
+    pub const ABOUT_PLACES: &[Turn] = &[Turn::Once, Turn::Jointly, Turn::Positions, Turn::Places];
+
     /// Those that lead on with answers of a class.
     pub fn of(class: Class) -> &'static [Turn] {
         match class {
@@ -326,7 +336,7 @@ impl Turn {
         match self {
             Turn::Once => 2,
             Turn::Jointly => 10,
-            Turn::Positions | Turn::Twice | Turn::Apart | Turn::Far => PROGRESS,
+            Turn::Positions | Turn::Twice | Turn::Apart | Turn::Far | Turn::Places => PROGRESS,
         }
     }
 
@@ -366,7 +376,12 @@ impl Turn {
             Turn::Positions => groups.push((model.clone(), knobs::turn_positions(model))),
             Turn::Twice => groups.extend(knobs::turn_twice(model, signature)),
             // Where more is wrong, that is not why.
-            Turn::Far if best.contradicted > answers.len() / MOSTLY => {}
+            Turn::Far | Turn::Places if best.contradicted > answers.len() / MOSTLY => {}
+            Turn::Places => {
+                let mut turned = knobs::turn_places(model);
+                turned.extend(knobs::turn_own_places(model));
+                groups.push((model.clone(), turned));
+            }
             Turn::Far => {
                 let mut turned = knobs::turn_exact_but_far(model);
                 turned.extend(knobs::turn_far(model, Scope::All));

@@ -137,10 +137,11 @@ impl Kind {
     /// For answers with one summand: it is aligned to nothing but zeros.
     pub const ONE_SUMMAND: [Kind; 2] = [Kind::Formats, Kind::Rounded];
     /// For a rule that explains nearly everything: what shows in few answers first.
-    pub const FEW_ANSWERS: [Kind; 7] = [
+    pub const FEW_ANSWERS: [Kind; 8] = [
         Kind::Carries,
         Kind::Exponents,
         Kind::OneByOne,
+        Kind::FarNearby,
         Kind::Far,
         Kind::Formats,
         Kind::Rounded,

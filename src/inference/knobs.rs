@@ -7,6 +7,7 @@ mod ends;
 mod everywhere;
 mod joint;
 mod nans;
+mod places;
 mod products;
 mod rule;
 mod scales;
@@ -27,6 +28,7 @@ pub use joint::{
 };
 pub use nans::nan_rules;
 use nans::nan_words;
+pub use places::{turn_own_places, turn_places};
 use products::{product_words, products};
 pub use products::{turn_product_exponents, turn_products};
 use rule::turn_rule;

@@ -172,7 +172,11 @@ const FEW: usize = 10;
 
 /// A look at a model that explained everything until more was asked.
 pub fn known(evidence: &Evidence, known: Fitted) -> Fitted {
-    let improved = improved_at_last(evidence, known, LONG);
+    let improved = improved_at_last(evidence, known.clone(), LONG);
+    if improved.contradicted == 0 {
+        return improved;
+    }
+    let improved = better_of(evidence, improved, placed(evidence, known));
     if improved.contradicted == 0 {
         return improved;
     }
@@ -300,6 +304,10 @@ fn regrouped(evidence: &Evidence, mut best: Fitted, one_of: usize) -> Fitted {
         if best.contradicted == 0 || best.contradicted * one_of > answers.len() {
             break;
         }
+        best = placed(evidence, best);
+        if best.contradicted == 0 {
+            break;
+        }
         fit::front_load(&best.model, &mut answers);
         let (wrong, right) = answers.split_at(best.contradicted);
         let samples = [wrong, right].into_iter().zip(TRIED_ON).map(|(some, of)| fit::thinned(some, of));
@@ -337,6 +345,21 @@ fn regrouped(evidence: &Evidence, mut best: Fitted, one_of: usize) -> Fitted {
         }
     }
     best
+}
+
+/// Answers that models may be held against while it is found out which summands are aligned in ways of their own.
+const PLACED: u64 = 10_000_000;
+
+/// The same, or the better model that comes of other summands in the places of those that are aligned in ways of their own.
+fn placed(evidence: &Evidence, fitted: Fitted) -> Fitted {
+    let fitted = fit::scored(evidence, fitted.model);
+    let budget = Budget::of(PLACED);
+    let stages = [Class::Plain, Class::Nan].map(|class| Stage { class, ..Stage::LAST });
+    let placed = stages.into_iter().fold(fitted.clone(), |found, stage| {
+        let answers = fit::relevant(evidence, stage);
+        fit::improve_on(evidence, found, &answers, stage.class, Turn::ABOUT_PLACES, &budget)
+    });
+    better_of(evidence, fitted, fit::settle_nans(evidence, placed))
 }
 
 /// The best of these, and what becomes of it where it explains most but for its tree. The best first.
@@ -518,11 +541,14 @@ pub fn from_the_start(starts: &Starts) -> Option<Fitted> {
         .min_by_key(|fitted| fitted.contradicted)
 }
 
-/// Looks, sum by sum, at those of these trees that have so many sums at most, until one explains everything.
+/// Looks, sum by sum, at those of these trees that have so many sums at most, until one explains nearly everything.
 fn looks_sum_by_sum(starts: &Starts, trees: impl Iterator<Item = Model>, most: usize) -> Vec<Looked> {
     let mut looked: Vec<Looked> = Vec::new();
     for start in trees.filter(|start| nodewise::individual(start).1.len() <= most) {
-        if looked.iter().all(|known| !known.is_explained() && !known.start.tree.adds_the_same(&start.tree)) {
+        if looked.last().is_some_and(|looked| looked.is_nearly_explained(starts.evidence)) {
+            break;
+        }
+        if looked.iter().all(|known| !known.start.tree.adds_the_same(&start.tree)) {
             looked.push(Looked::sum_by_sum(starts.evidence, start, Effort::Usual));
         }
     }

@@ -276,8 +276,8 @@ fn improved(
     {
         // Single turns may have led astray.
         let (start, likely) = match better.contradicted * FEW <= answers.len() {
-            true => (&better, &Kind::FEW_ANSWERS),
-            false => (&beam[0], &Kind::ALL),
+            true => (&better, &Kind::FEW_ANSWERS[..]),
+            false => (&beam[0], &Kind::ALL[..]),
         };
         let kinds = kinds.unwrap_or(likely);
         let trial = Trial { rule, answers, budget };

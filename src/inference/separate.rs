@@ -139,6 +139,9 @@ pub fn separate(
 /// Answers that candidates have to stand before they are held against random questions.
 const THINNED: usize = 2000;
 
+/// About so many candidates are held against the pool.
+const GLANCED: usize = 400;
+
 /// Of the pool, one of so many questions is used for a look that is soon done.
 const SKIPPED: usize = 3;
 
@@ -153,8 +156,10 @@ pub fn is_contradicted_soon(evidence: &mut Evidence, model: &Model, seed: u64) -
     let pool = Pool::new(model, &questions);
     let all: Vec<&Answered> = evidence.all().collect();
     let candidates = standing(neighbours(evidence, model), model, &fit::thinned(&all, THINNED));
-    let candidates: Vec<Turned> = candidates
+    let indices: Vec<usize> = (0..candidates.len()).collect();
+    let candidates: Vec<Turned> = fit::thinned(&indices, GLANCED)
         .into_par_iter()
+        .map(|index| candidates[index].clone())
         .filter(|candidate| !pool.differing(&candidate.model, 1).is_empty())
         .collect();
     let dot_adds = standing(candidates, model, &all)
@@ -224,7 +229,9 @@ pub const PORTION: usize = 1000;
 
 /// The candidates, neighbours of a model, that none of these answers contradicts.
 pub fn standing(mut candidates: Vec<Turned>, model: &Model, answers: &[&Answered]) -> Vec<Turned> {
-    for portion in answers.chunks(PORTION) {
+    // What was asked last was asked because it tells such models apart.
+    let (others, last) = answers.split_at(answers.len().saturating_sub(PORTION));
+    for portion in std::iter::once(last).chain(others.chunks(PORTION)) {
         let held = Held::new(model, portion);
         let stands = |candidate: &Turned| held.contradicted(&candidate.model, 1) == 0;
         candidates = candidates.into_par_iter().filter(stands).collect();
@@ -245,6 +252,7 @@ pub fn neighbours(evidence: &Evidence, model: &Model) -> Vec<Turned> {
         .chain(knobs::turn_ends_of_each(model))
         .chain(knobs::turn_product_exponents(model, evidence.signature()))
         .chain(knobs::turn_alike(model))
+        .chain(knobs::turn_places(model))
         .filter(|turned| turned.model != *model)
         .collect()
 }

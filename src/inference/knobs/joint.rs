@@ -285,18 +285,21 @@ fn turn_far_within(
         if own.len() == 1 {
             own.push(own[0]);
         }
-        for (what, targets) in
-            [("the first", [true, false]), ("the others", [false, true]), ("all", [true; 2])]
-        {
+        let places = own.len();
+        let mut targets = vec![
+            ("the first".to_string(), 0..1),
+            ("the others".to_string(), 1..places),
+            ("all".to_string(), 0..places),
+        ];
+        if places > 2 {
+            targets.extend((1..places).map(|place| (format!("summand {place}"), place..place + 1)));
+        }
+        for (what, targets) in targets {
             for distance in distances(fused) {
                 for rounding in Rounding::EVERY {
                     let far = Some(Far { distance, rounding });
-                    let aligned = |(position, alignment): (usize, &Alignment)| match targets[position.min(1)]
-                    {
-                        true => Alignment { far, ..*alignment },
-                        false => *alignment,
-                    };
-                    let mut alignment: Vec<Alignment> = own.iter().enumerate().map(aligned).collect();
+                    let mut alignment = own.clone();
+                    alignment[targets.clone()].iter_mut().for_each(|alignment| alignment.far = far);
                     // What is said of the last holds for all after it.
                     while let [.., x, y] = alignment[..]
                         && x == y
