@@ -25,8 +25,7 @@ pub struct Boundaries {
 }
 
 impl Boundaries {
-    /// The fraction bits that results of a model's sums are rounded to, where c or a product holds more, those that its
-    /// sums keep, and what meets in them.
+    /// The fraction bits that results of a model's sums are rounded to, those that its sums keep, and what meets in them.
     #[must_use]
     pub fn of(model: &Model) -> Boundaries {
         let rules = &model.tree.rules;
@@ -43,11 +42,8 @@ impl Boundaries {
             all.dedup();
             all
         };
-        let of_product = model.a.format.fraction_bits + model.b.format.fraction_bits + 1;
-        let most = model.c.format.fraction_bits.max(of_product);
-        let results = rules.iter().filter_map(result).filter(|&bits| bits < most);
         Boundaries {
-            results: each(results.collect()),
+            results: each(rules.iter().filter_map(result).collect()),
             kept: each(rules.iter().flat_map(kept).collect()),
             meeting: meeting(model),
         }
@@ -92,7 +88,10 @@ pub fn at_boundary(
 ) -> DotAdd {
     let mut bounded = question.clone();
     let Some(bits) = one_of(&boundaries.results, rng) else { return bounded };
-    if !boundaries.meeting.is_empty() && below(ALONE, rng) == 0 {
+    // What is rounded to as many bits as c and products hold lies nowhere between two results.
+    let most = signature.c.fraction_bits.max(signature.a.fraction_bits + signature.b.fraction_bits + 1);
+    let is_alone = !boundaries.meeting.is_empty() && (bits >= most || below(ALONE, rng) == 0);
+    if is_alone {
         return alone(signature, question, boundaries, bits, rng);
     }
     let (significand, more) = at(bits, rng);
@@ -170,9 +169,14 @@ fn alone(
         let (significand, more) = at(bits, rng);
         let large =
             Dyadic { negative: below(2, rng) == 1, significand, exponent: exponent - bits as i32 - more };
-        let distance = 1 + below(BELOW, rng) as i32;
-        let significand = 1 + below(4, rng);
-        let small = Dyadic { negative: below(2, rng) == 1, significand, exponent: exponent - distance };
+        let negative = below(2, rng) == 1;
+        let is_close = below(2, rng) == 0;
+        let distance = match is_close {
+            // About half of the last bit of the result.
+            true => bits as i32 + below(4, rng) as i32,
+            false => 1 + below(BELOW, rng) as i32,
+        };
+        let small = Dyadic { negative, significand: 1 + below(4, rng), exponent: exponent - distance };
         let set = [(summands[first], large), (summands[other], small)].map(|(summand, value)| {
             let scales = match summand {
                 Summand::Product(k) => scales_of(signature, question, k),
@@ -182,10 +186,38 @@ fn alone(
             place::set(&mut alone, signature, summand, value)
         });
         if set == [true; 2] {
+            if is_close && below(2, rng) == 0 {
+                just_less(signature, &mut alone, summands[other], small);
+            }
             break;
         }
     }
     alone
+}
+
+/// Sets a summand to a little less than a power of two: as many ones as the formats hold. What is rounded up of it
+/// carries through all of them.
+fn just_less(signature: &Signature, question: &mut DotAdd, summand: Summand, near: Dyadic) {
+    let Some(leading) = near.leading() else { return };
+    match summand {
+        Summand::C => {
+            let bits = signature.c.fraction_bits + 1;
+            let ones = Dyadic { significand: (1 << bits) - 1, exponent: leading - bits as i32, ..near };
+            place::set(question, signature, summand, ones);
+        }
+        Summand::Product(k) => {
+            // (2^m - 1)(2^m + 1) has 2m ones.
+            let m = signature.a.fraction_bits.min(signature.b.fraction_bits);
+            let exponent = leading - 2 * m as i32 - scales_of(signature, question, k);
+            let of_a = exponent / 2;
+            let a = Dyadic { negative: near.negative, significand: (1 << m) - 1, exponent: of_a };
+            let b = Dyadic { negative: false, significand: (1 << m) + 1, exponent: exponent - of_a };
+            let factors = (place::exactly(&signature.a, a), place::exactly(&signature.b, b));
+            if let (Some(a), Some(b)) = factors {
+                (question.a[k], question.b[k]) = (a, b);
+            }
+        }
+    }
 }
 
 /// One of these, if there are any.
@@ -261,5 +293,15 @@ mod tests {
             (0..3000).filter(|_| takes_from_c(&at_boundary(&signature, &question, &boundaries, &mut rng)));
         let times = times.count();
         assert!(times > 5, "{times} of 3000");
+        // Twenty ones, half of the last bit of a result below something large.
+        let is_just_less = |bounded: &DotAdd| {
+            let ones =
+                |k| super::product(&signature, bounded, k).is_some_and(|p| p.significand == (1 << 20) - 1);
+            (0..3).any(ones)
+        };
+        let times = (0..3000)
+            .filter(|_| is_just_less(&at_boundary(&signature, &question, &boundaries, &mut rng)))
+            .count();
+        assert!(times > 100, "{times} of 3000");
     }
 }

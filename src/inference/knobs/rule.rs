@@ -132,17 +132,20 @@ fn turn_addition(
     push("addition", "exact".to_string(), with(Added::Exact));
     let current = aligned(&rule.added);
     let common = current.alignment[0].rounding;
+    let uniform = |fraction_bits| Fused {
+        alignment: vec![Alignment { fraction_bits, rounding: common, far: None }],
+        ..current.clone()
+    };
     for fraction_bits in 0..=MOST_FRACTION_BITS {
-        let fused = Fused {
-            alignment: vec![Alignment { fraction_bits, rounding: common, far: None }],
-            ..current.clone()
-        };
-        // Where all that is cut off is remembered, the sum is the exact one but for what is next to half way.
-        let remembered =
-            (rule.added == Added::Exact).then(|| Added::Fused(Fused { sticky: true, ..fused.clone() }));
+        let fused = uniform(fraction_bits);
         push("addition", format!("aligned, F = {fraction_bits}"), with(Added::Fused(fused)));
-        if let Some(added) = remembered {
-            push("addition", format!("aligned with a sticky bit, F = {fraction_bits}"), with(added));
+    }
+    if rule.added == Added::Exact {
+        // Where all that is cut off is remembered, the sum is the exact one but for what is next to half way.
+        for fraction_bits in 0..=MOST_FRACTION_BITS {
+            let fused = Fused { sticky: true, ..uniform(fraction_bits) };
+            let choice = format!("aligned with a sticky bit, F = {fraction_bits}");
+            push("addition", choice, with(Added::Fused(fused)));
         }
     }
     let Added::Fused(fused) = &rule.added else {
