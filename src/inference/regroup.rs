@@ -12,7 +12,7 @@ use super::knobs::{Knob, Turned};
 
 mod chains;
 
-use chains::{chained, exchanged};
+use chains::{chained, dots_chained, exchanged};
 
 /// A tree whose sums carry their rules.
 #[derive(Clone, Debug, PartialEq)]
@@ -211,7 +211,8 @@ fn variants(children: &[Term], rule: &Rule, rules: &[Rule]) -> Vec<Variant> {
         }
     }
     for of_links in inner.iter().filter(|of_links| !is_handed_on_as_it_is(of_links, rule)) {
-        for (change, tree) in chained(children, rule, of_links) {
+        let chains = chained(children, rule, of_links);
+        for (change, tree) in chains.into_iter().chain(dots_chained(children, rule, of_links)) {
             push(change, tree);
         }
     }
@@ -510,6 +511,16 @@ mod tests {
             "((c p3 p2) p1 p0)",
             "((((c p0) p2) p1) p3)",
         ] {
+            assert!(trees.iter().any(|tree| tree == expected), "{expected} is none of {trees:?}");
+        }
+    }
+
+    #[test]
+    fn groups_are_summed_and_added_to_c_one_after_the_other() {
+        let leaf = |k| Skeleton::Leaf(Summand::Product(k));
+        let all = Skeleton::Sum((0..6).map(leaf).collect());
+        let trees = trees(&model(&Skeleton::Sum(vec![Skeleton::Leaf(Summand::C), all]), 6));
+        for expected in ["((c (p0 p1 p2)) (p3 p4 p5))", "(((c (p4 p5)) (p2 p3)) (p0 p1))"] {
             assert!(trees.iter().any(|tree| tree == expected), "{expected} is none of {trees:?}");
         }
     }

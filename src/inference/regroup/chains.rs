@@ -44,6 +44,33 @@ pub(super) fn chained(children: &[Term], rule: &Rule, of_links: &Rule) -> Vec<Ch
     chains
 }
 
+/// What has the accumulator, and the sum beside it in groups that are summed as it was and added one after the other,
+/// from either end; with what has been changed. All but the last sum of the chain follow `of_links`.
+pub(super) fn dots_chained(children: &[Term], rule: &Rule, of_links: &Rule) -> Vec<Changed> {
+    let (start, others): (Vec<Term>, Vec<Term>) = children.iter().cloned().partition(has_accumulator);
+    let ([start], [Term::Sum(summands, of_groups)]) = (&start[..], &others[..]) else { return Vec::new() };
+    let half = summands.len().div_ceil(2);
+    let sizes = LINKS.into_iter().chain((!LINKS.contains(&half)).then_some(half));
+    let mut chains = Vec::new();
+    for size in sizes.filter(|&size| size > 1 && size < summands.len()) {
+        let group = |group: &[Term]| match group {
+            [alone] => alone.clone(),
+            _ => Term::Sum(group.to_vec(), of_groups.clone()),
+        };
+        let groups: Vec<Term> = summands.chunks(size).map(group).collect();
+        let reversed: Vec<Term> = groups.iter().rev().cloned().collect();
+        for (groups, end) in [(groups, "first"), (reversed, "last")] {
+            let (last, before) = groups.split_last().expect("there are two or more");
+            let link = |sum, group: &Term| Term::Sum(vec![sum, group.clone()], of_links.clone());
+            let chain = before.iter().fold(start.clone(), link);
+            let change =
+                format!(", {size} at a time summed first and added one after the other, the {end} first");
+            chains.push((change, Term::Sum(vec![chain, last.clone()], rule.clone())));
+        }
+    }
+    chains
+}
+
 /// How far down a chain summands are that change places, in sums.
 const APART: usize = 4;
 /// Pairs of summands of two sums that change places, at most.
