@@ -201,25 +201,41 @@ fn told(signature: &Signature, model: &Model, candidates: &[Turned], pool: &Pool
     for (rules, alike) in others {
         let wide = rules.filter(|_| alike.len() > 1).map(|rules| Wide::new(model, &rules, pool.questions));
         let kept = Kept { values: Some(&pool.values), wide: wide.as_ref() };
-        let searched = |&index: &usize| {
-            let other = &candidates[index].model;
-            let is_same = |wide: &Wide| {
-                seen[index].fingerprint == Some(NOTHING)
-                    && wide.fingerprint(model, other, pool.questions) == Some(NOTHING)
-            };
-            if wide.as_ref().is_some_and(is_same) {
-                return Told::Never;
-            }
-            let seed = seed ^ (index as u64) << 32;
-            directed::search(signature, model, other, pool.questions, kept, seed)
+        // Of those that differ inside in the same ways only some are searched.
+        let fingerprint = |index: usize| {
+            let wide = wide.as_ref()?.fingerprint(model, &candidates[index].model, pool.questions)?;
+            Some([seen[index].fingerprint?, wide])
         };
-        let found: Vec<Told> = alike.par_iter().map(searched).collect();
-        for (index, found) in alike.into_iter().zip(found) {
+        let fingerprints: Vec<Option<[u64; 2]>> =
+            alike.par_iter().map(|&index| fingerprint(index)).collect();
+        let mut classes: BTreeMap<[u64; 2], Vec<usize>> = BTreeMap::new();
+        let mut each_alone = Vec::new();
+        for (&index, fingerprint) in alike.iter().zip(fingerprints) {
+            match fingerprint {
+                Some([NOTHING, NOTHING]) => told[index] = Told::Never,
+                Some(fingerprint) => classes.entry(fingerprint).or_default().push(index),
+                None => each_alone.push(index),
+            }
+        }
+        let mut searched = each_alone;
+        for class in classes.values() {
+            searched.extend(fit::thinned(class, SEARCHED));
+            class.iter().for_each(|&index| told[index] = Told::InsideOnly);
+        }
+        let search = |&index: &usize| {
+            let seed = seed ^ (index as u64) << 32;
+            directed::search(signature, model, &candidates[index].model, pool.questions, kept, seed)
+        };
+        let found: Vec<Told> = searched.par_iter().map(search).collect();
+        for (index, found) in searched.into_iter().zip(found) {
             told[index] = found;
         }
     }
     told
 }
+
+/// Of candidates that differ from the model in the same values inside, so many are searched.
+const SEARCHED: usize = 2;
 
 /// The fingerprint of a model that differs nowhere.
 const NOTHING: u64 = 0;
