@@ -6,7 +6,7 @@
 //! sum among them is dissolved or takes another of them in, what it adds last and what a sum among them adds change
 //! places, its products are rounded before, or what it hands on is added to +0 by a sum of its own.
 
-use mmaprobe_model::tree::{Added, Fused, Model, Node, NodeId, Normalised, Rule, Tree};
+use mmaprobe_model::tree::{Added, Fused, Model, Node, NodeId, Normalised, Rule, Tree, ZeroSigns};
 
 use super::knobs::{Knob, Turned};
 
@@ -197,6 +197,10 @@ fn each_changed(tree: &Term, kind: &(usize, Rule), variant: &Name, rules: &[Rule
 fn variants(children: &[Term], rule: &Rule, rules: &[Rule]) -> Vec<Variant> {
     let mut all = Vec::new();
     let inner = inner_rules(rule, rules);
+    let new: Vec<Rule> = {
+        let differs = |other: &&Rule| !is_handed_on_as_it_is(other, rule);
+        inner.iter().filter(differs).cloned().chain(signed(rule)).collect()
+    };
     let number = children.len();
     let mut push = |change: String, tree: Term| {
         all.push(Variant { sum: format!("of {number} summands"), change, tree });
@@ -205,12 +209,12 @@ fn variants(children: &[Term], rule: &Rule, rules: &[Rule]) -> Vec<Variant> {
         let sizes: Vec<String> = groups.iter().map(|group| group.len().to_string()).collect();
         let is_interleaved = groups.iter().any(|group| group.len() > 1 && group[1] != group[0] + 1);
         let how = if is_interleaved { "interleaved" } else { "neighbours" };
-        for of_groups in inner.iter().filter(|of_groups| !is_handed_on_as_it_is(of_groups, rule)) {
+        for of_groups in &new {
             let change = format!(", {} {how} are summed first", sizes.join(" + "));
             push(change, Term::Sum(grouped(children, &groups, of_groups), rule.clone()));
         }
     }
-    for of_links in inner.iter().filter(|of_links| !is_handed_on_as_it_is(of_links, rule)) {
+    for of_links in &new {
         let chains = chained(children, rule, of_links);
         for (change, tree) in chains.into_iter().chain(dots_chained(children, rule, of_links)) {
             push(change, tree);
@@ -231,6 +235,11 @@ fn variants(children: &[Term], rule: &Rule, rules: &[Rule]) -> Vec<Variant> {
     }
     for children in dissolved(children) {
         let change = format!(", sums dissolved into {}", children.len());
+        let summands: Vec<Term> =
+            children.iter().filter(|child| **child != Term::Leaf(Node::Zero)).cloned().collect();
+        if (2..children.len()).contains(&summands.len()) {
+            push(format!("{change}, but for +0"), in_order(summands, rule));
+        }
         push(change, in_order(children, rule));
     }
     for summands in taken_in(children) {
@@ -255,6 +264,22 @@ fn variants(children: &[Term], rule: &Rule, rules: &[Rule]) -> Vec<Variant> {
 fn is_handed_on_as_it_is(inside: &Rule, outside: &Rule) -> bool {
     let is_open = inside.normalised == Normalised::No { exponent: None };
     is_open && inside.added == Added::Exact && outside.added == Added::Exact
+}
+
+/// The rules of exact sums in an exact sum, which hand on what they were handed but for the signs of zeros.
+fn signed(rule: &Rule) -> Vec<Rule> {
+    if rule.added != Added::Exact {
+        return Vec::new();
+    }
+    let both = [true, false];
+    let signs = both.into_iter().flat_map(|stay| both.map(|cancelled| (stay, cancelled)));
+    let signed = |(negative_zeros_stay, cancellation_is_negative)| {
+        let zero = ZeroSigns { negative_zeros_stay, cancellation_is_negative, ..rule.zero };
+        Rule { zero, normalised: Normalised::No { exponent: None }, ..rule.clone() }
+    };
+    // Zeros of which all have to be negative for a negative sum are the same in any order.
+    let all_alike = |zero: &ZeroSigns| zero.negative_zeros_stay && !zero.cancellation_is_negative;
+    signs.map(signed).filter(|of_groups| !(all_alike(&of_groups.zero) && all_alike(&rule.zero))).collect()
 }
 
 /// The first leaf of a tree, in words.
@@ -611,5 +636,46 @@ mod tests {
         ] {
             assert!(trees.iter().any(|tree| tree == expected), "{expected} is none of {trees:?}");
         }
+    }
+
+    #[test]
+    fn chains_from_zero_are_dissolved_with_and_without_it() {
+        let leaf = |k| Skeleton::Leaf(Summand::Product(k));
+        let mut model = model(&Skeleton::Sum(vec![Skeleton::Leaf(Summand::C), leaf(0), leaf(1)]), 2);
+        let rule = model.tree.rules[0].clone();
+        let product = |k| Term::Leaf(Node::Product(k));
+        let first = Term::Sum(vec![Term::Leaf(Node::Zero), product(0)], rule.clone());
+        let chain = Term::Sum(vec![first, product(1)], rule.clone());
+        model.tree.nodes.clear();
+        build(&Term::Sum(vec![Term::Leaf(Node::Accumulator), chain], rule), &mut model.tree);
+        let found = trees(&model);
+        for expected in ["(c (0 p0 p1))", "(c (p0 p1))"] {
+            assert!(found.iter().any(|tree| tree == expected), "{expected} is none of {found:?}");
+        }
+    }
+
+    #[test]
+    fn exact_sums_in_an_exact_sum_differ_in_the_signs_of_zeros() {
+        let leaf = |k| Skeleton::Leaf(Summand::Product(k));
+        let flat = Skeleton::Sum([vec![Skeleton::Leaf(Summand::C)], (0..4).map(leaf).collect()].concat());
+        let mut model = model(&flat, 4);
+        let signs = |model: &Model| {
+            let others = regrouped(model).into_iter();
+            let pairs = others.filter(|turned| {
+                drawn(&turned.model, turned.model.tree.nodes.len() - 1) == "(c (p0 p2) (p1 p3))"
+            });
+            let open = |rule: &Rule| rule.normalised == Normalised::No { exponent: None };
+            let mut signs: Vec<(bool, bool)> = pairs
+                .flat_map(|turned| turned.model.tree.rules)
+                .filter(open)
+                .map(|rule| (rule.zero.negative_zeros_stay, rule.zero.cancellation_is_negative))
+                .collect();
+            signs.sort_unstable();
+            signs
+        };
+        model.tree.rules[0].added = Added::Exact;
+        assert_eq!(signs(&model), [(false, false), (false, true), (true, true)]);
+        model.tree.rules[0].zero.cancellation_is_negative = true;
+        assert_eq!(signs(&model), [(false, false), (false, true), (true, false), (true, true)]);
     }
 }
