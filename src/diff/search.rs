@@ -238,10 +238,9 @@ impl Search<'_> {
             // At its end the pool holds random inputs, which are what this search begins with.
             let from = self.pool.len().saturating_sub(STARTS);
             let pool = directed::decoded(signature, &self.pool[from..]);
-            starts.extend(
-                directed::search(signature, first, alone, &pool, directed::Kept::default(), self.seed)
-                    .first(),
-            );
+            let how = (directed::Search::Thorough, self.seed);
+            let found = directed::search(signature, first, alone, &pool, directed::Kept::default(), how);
+            starts.extend(found.first());
         }
         let found: Vec<Option<DotAdd>> =
             starts.par_iter().map(|start| self.shrunk(start, wanted)).collect::<Result<_, DeviceError>>()?;

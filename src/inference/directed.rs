@@ -21,7 +21,9 @@ use rand_xoshiro::rand_core::SeedableRng;
 use super::held::{self, Neighbour, Values};
 use super::{evidence, fit};
 
-/// Inputs that differ inside and are varied.
+/// Inputs that differ inside and are varied, in a search that is soon done.
+const FEW_LATENT: usize = 15;
+/// And in a thorough one.
 const LATENT: usize = 60;
 /// Inputs that are looked at.
 const SCANNED: usize = 3000;
@@ -38,6 +40,25 @@ const BOUNDED: u64 = 4;
 pub fn decoded(signature: &Signature, questions: &[DotAdd]) -> Vec<(DotAdd, Inputs)> {
     let with_inputs = |question: &DotAdd| (question.clone(), evidence::inputs(signature, question));
     questions.iter().take(SCANNED).map(with_inputs).collect()
+}
+
+/// How thoroughly inputs are searched for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Search {
+    /// For a model that may well be contradicted by the first of them.
+    Soon,
+    /// Until hardly one is left to be found.
+    Thorough,
+}
+
+impl Search {
+    /// Inputs that differ inside and are varied.
+    fn latent(self) -> usize {
+        match self {
+            Search::Soon => FEW_LATENT,
+            Search::Thorough => LATENT,
+        }
+    }
 }
 
 /// Whether inputs tell two models apart.
@@ -114,7 +135,7 @@ pub fn search(
     other: &Model,
     inputs: &[(DotAdd, Inputs)],
     kept: Kept,
-    seed: u64,
+    (how, seed): (Search, u64),
 ) -> Told {
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
     if !model.tree.adds_the_same(&other.tree) {
@@ -150,7 +171,7 @@ pub fn search(
                 return Told::Apart(vec![varied]);
             }
         }
-        if latent == LATENT {
+        if latent == how.latent() {
             break;
         }
     }

@@ -12,7 +12,7 @@ use mmaprobe_model::tree::RuleId;
 use mmaprobe_probes::{DotAdd, Probe, Signature};
 use rayon::prelude::*;
 
-use super::directed::{self, Kept, Told, Wide};
+use super::directed::{self, Kept, Search, Told, Wide};
 use super::evidence::{Answered, Class, Evidence};
 use super::fit;
 use super::held::Held;
@@ -46,7 +46,7 @@ pub enum Separation {
 /// Inputs asked for each candidate in a round.
 const ASKED_EACH: usize = 2;
 /// Rounds of asking, at most.
-const ROUNDS: u64 = 4;
+const ROUNDS: u64 = 5;
 
 /// Asks inputs that separate the model from its neighbours and from its rivals.
 ///
@@ -97,7 +97,9 @@ pub fn separate(
         let questions = pool::questions(&signature, model, &others, seed.wrapping_add(round));
         tried += questions.len() as u64;
         let pool = Pool::new(model, &questions);
-        let told = told(&signature, model, &candidates, &pool, seed);
+        // Where an answer contradicts the model at once, a thorough search would have been in vain.
+        let how = if round == 0 { Search::Soon } else { Search::Thorough };
+        let told = told(&signature, model, &candidates, &pool, (how, seed));
         let mut separating: Vec<DotAdd> = Vec::new();
         let mut others = Vec::new();
         let stands_aside = |candidate: &Turned| fit::contradicted(&candidate.model, evidence.aside(), 1) == 0;
@@ -118,7 +120,10 @@ pub fn separate(
         }
         candidates = others;
         if separating.is_empty() {
-            break;
+            match how {
+                Search::Soon => continue,
+                Search::Thorough => break,
+            }
         }
         ask(evidence, separating)?;
         if fit::contradicted(model, evidence.answers[checked..].iter(), 1) > 0 {
@@ -185,7 +190,13 @@ fn ask(evidence: &mut Evidence, dot_adds: Vec<DotAdd>) -> Result<(), DeviceError
 ///
 /// What is searched for is where both differ inside; candidates that differ nowhere in the whole pool, not even where
 /// rules keep more bits, are not searched.
-fn told(signature: &Signature, model: &Model, candidates: &[Turned], pool: &Pool, seed: u64) -> Vec<Told> {
+fn told(
+    signature: &Signature,
+    model: &Model,
+    candidates: &[Turned],
+    pool: &Pool,
+    (how, seed): (Search, u64),
+) -> Vec<Told> {
     let seen: Vec<Seen> =
         candidates.par_iter().map(|candidate| pool.seen(&candidate.model, ASKED_EACH)).collect();
     let mut told: Vec<Told> = seen.iter().map(|seen| Told::Apart(seen.differing.clone())).collect();
@@ -206,8 +217,7 @@ fn told(signature: &Signature, model: &Model, candidates: &[Turned], pool: &Pool
             let wide = wide.as_ref()?.fingerprint(model, &candidates[index].model, pool.questions)?;
             Some([seen[index].fingerprint?, wide])
         };
-        let fingerprints: Vec<Option<[u64; 2]>> =
-            alike.par_iter().map(|&index| fingerprint(index)).collect();
+        let fingerprints: Vec<Option<[u64; 2]>> = alike.par_iter().map(|&index| fingerprint(index)).collect();
         let mut classes: BTreeMap<[u64; 2], Vec<usize>> = BTreeMap::new();
         let mut each_alone = Vec::new();
         for (&index, fingerprint) in alike.iter().zip(fingerprints) {
@@ -224,7 +234,7 @@ fn told(signature: &Signature, model: &Model, candidates: &[Turned], pool: &Pool
         }
         let search = |&index: &usize| {
             let seed = seed ^ (index as u64) << 32;
-            directed::search(signature, model, &candidates[index].model, pool.questions, kept, seed)
+            directed::search(signature, model, &candidates[index].model, pool.questions, kept, (how, seed))
         };
         let found: Vec<Told> = searched.par_iter().map(search).collect();
         for (index, found) in searched.into_iter().zip(found) {

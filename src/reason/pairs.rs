@@ -87,7 +87,8 @@ pub fn difference_from_all(one: &Model, others: &[&Model], seed: u64) -> Option<
     }
     let [other] = others else { return None };
     let pool = directed::decoded(&signature, &pool);
-    let found = directed::search(&signature, one, other, &pool, directed::Kept::default(), seed).first()?;
+    let how = (directed::Search::Thorough, seed);
+    let found = directed::search(&signature, one, other, &pool, directed::Kept::default(), how).first()?;
     // The search compares in its own way; what counts is this.
     models.differ(&found).then(|| models.shrunk(&found, tried))
 }
