@@ -1,7 +1,7 @@
 //! Everything that can be different about one rule.
 
 use mmaprobe_model::Rounding;
-use mmaprobe_model::format::{self, Format, RoundTo};
+use mmaprobe_model::format::{self, Format, Overflow, RoundTo};
 use mmaprobe_model::tree::{
     Added, Alignment, Beyond, Carry, Exponents, Far, Fused, Normalised, Rule, ZeroSigns, ZeroTerms,
 };
@@ -315,6 +315,18 @@ fn turn_rounding(
     if class >= Class::Infinite || round.format.max_exponent() < signature.d.max_exponent() {
         for overflow in overflows(&round) {
             push("overflow", overflow_words(overflow).to_string(), RoundTo { overflow, ..round });
+        }
+        // A sum that is aligned to fewer bits than its result has may show these by the largest number alone.
+        let ends = [
+            (round.rounding, Overflow::Largest),
+            (Rounding::Up, Overflow::ByRounding),
+            (Rounding::Down, Overflow::ByRounding),
+        ];
+        for (rounding, overflow) in ends {
+            for fraction_bits in 0..round.format.fraction_bits {
+                let choice = format!("{rounding} to {fraction_bits} bits, {}", overflow_words(overflow));
+                push("overflow", choice, RoundTo { rounding, fraction_bits, overflow, ..round });
+            }
         }
     }
     turned
