@@ -195,19 +195,12 @@ pub fn characterize_with(
     while attempt < ATTEMPTS {
         attempt += 1;
         let seed = options.seed.wrapping_add(attempt);
-        let known = match fitted.take() {
-            Some(known) => Some(searching::again(evidence, &outline, known, seed, progress)?),
-            None => None,
-        };
-        let mut found = match known {
-            Some(known) if known.contradicted == 0 => known,
-            known => match searching::anew(evidence, &mut outline, known, seed, progress)? {
-                Searched::Best(found) => *found,
-                Searched::Distrusted(distrust) => {
-                    finding.conclusion = Conclusion::Distrusted(distrust);
-                    return Ok(finished(finding, evidence));
-                }
-            },
+        let mut found = match searching::search(evidence, &mut outline, fitted.take(), seed, progress)? {
+            Searched::Best(found) => *found,
+            Searched::Distrusted(distrust) => {
+                finding.conclusion = Conclusion::Distrusted(distrust);
+                return Ok(finished(finding, evidence));
+            }
         };
         if found.contradicted > 0 {
             let smallest = smallest_contradiction(&found.model, evidence);

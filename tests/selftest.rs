@@ -99,6 +99,16 @@ fn other_arithmetic_in_large_batches_is_detected() {
     assert!(text.starts_with("Machine d55: detected"), "{text}");
 }
 
+/// A unit that computes otherwise in batches of 8 problems and more: all that is asked but for the few questions that
+/// separate candidates.
+#[test]
+fn other_arithmetic_in_all_but_the_smallest_batches_is_detected() {
+    let output = selftest_of("17", &["--only", "d99"]);
+    let text = stdout(&output);
+    assert_eq!(output.status.code(), Some(0), "{text}");
+    assert!(text.starts_with("Machine d99: detected"), "{text}");
+}
+
 #[test]
 fn details_are_lines_of_json() {
     let folder = tempfile::tempdir().expect("a temporary folder");

@@ -1,5 +1,6 @@
 //! What is asked: everything that is put to a device to find rules from.
 
+use mmaprobe_model::Model;
 use mmaprobe_probes::random::{self, Distribution};
 use mmaprobe_probes::{
     DotAdd, Probe, Signature, infinities, nans, precision, rounding, subnormals, sums, zeros,
@@ -11,7 +12,7 @@ use super::evidence::{Answered, Evidence};
 use super::order::{Order, Skeleton};
 use super::structure::{self, Structure};
 use super::trust::Distrust;
-use super::{Progress, depth, grouping, handing, nesting, nodewise, order, overflowing};
+use super::{Progress, depth, fit, grouping, handing, nesting, nodewise, order, overflowing};
 use crate::device::DeviceError;
 
 /// What the answers show before any rule is looked for.
@@ -243,6 +244,47 @@ pub fn again(evidence: &mut Evidence) -> Result<Option<Distrust>, DeviceError> {
     in_small_batches(evidence)
 }
 
+/// Problems of a large batch: more than most batches have that are asked late.
+const LARGE: usize = 220;
+/// Answers that contradict a model, of which no more are asked once more.
+const CONTRADICTING: usize = 100;
+
+/// Asks what contradicts a model once more, among so much else that the batch is large: an answer to one of few questions
+/// may come of that.
+///
+/// # Errors
+/// If the device fails.
+pub fn contradicting(evidence: &mut Evidence, model: &Model) -> Result<Option<Distrust>, DeviceError> {
+    let each = evidence.instruction().m.min(evidence.instruction().n);
+    let mut all: Vec<&Answered> = evidence.answers.iter().collect();
+    fit::front_load(model, &mut all);
+    let number = fit::contradicted(model, all.iter().copied(), usize::MAX);
+    let (wrong, right) = all.split_at(number);
+    let some = fit::thinned(wrong, CONTRADICTING).into_iter().chain(fit::thinned(right, LARGE * each));
+    let known: Vec<(DotAdd, u64)> = some.map(|a| (a.question.clone(), a.answer)).collect();
+    let asked: Vec<DotAdd> = known.iter().map(|(question, _)| question.clone()).collect();
+    let again = evidence.run(&asked)?;
+    differing(evidence, known.iter(), &asked, &again)
+}
+
+/// Why the device is not trusted, if one of the answers is another one than is known.
+fn differing<'k>(
+    evidence: &mut Evidence,
+    known: impl Iterator<Item = &'k (DotAdd, u64)>,
+    asked: &[DotAdd],
+    again: &[u64],
+) -> Result<Option<Distrust>, DeviceError> {
+    let differing = known.zip(again).find(|((_, answer), other)| answer != *other);
+    let Some(((question, answer), &other)) = differing else { return Ok(None) };
+    let (question, answers) = (question.clone(), (*answer, other));
+    // What comes again is no noise.
+    let between = match evidence.run(asked)? == again {
+        true => "batches of different sizes",
+        false => "two times of asking",
+    };
+    Ok(Some(Distrust::NotDeterministic { question, answers, between }))
+}
+
 /// Asks some of what was asked in small batches: questions with as many summands as any, which show more of the
 /// arithmetic than most.
 fn in_small_batches(evidence: &mut Evidence) -> Result<Option<Distrust>, DeviceError> {
@@ -260,16 +302,8 @@ fn in_small_batches(evidence: &mut Evidence) -> Result<Option<Distrust>, DeviceE
             let some: Vec<&(DotAdd, u64)> = next.by_ref().take(size * each).collect();
             let asked: Vec<DotAdd> = some.iter().map(|(question, _)| question.clone()).collect();
             let again = evidence.run(&asked)?;
-            let differing =
-                some.into_iter().zip(again.iter().copied()).find(|((_, answer), other)| answer != other);
-            if let Some(((question, answer), other)) = differing {
-                let (question, answers) = (question.clone(), (*answer, other));
-                // What comes again is no noise.
-                let between = match evidence.run(&asked)? == again {
-                    true => "batches of different sizes",
-                    false => "two times of asking",
-                };
-                return Ok(Some(Distrust::NotDeterministic { question, answers, between }));
+            if let Some(distrust) = differing(evidence, some.into_iter(), &asked, &again)? {
+                return Ok(Some(distrust));
             }
         }
     }

@@ -170,9 +170,13 @@ const EARLY: usize = 8;
 /// Answers that contradict a model, if no more, are explained by more than one thing.
 const FEW: usize = 10;
 
-/// A look at a model that explained everything until more was asked.
-pub fn known(evidence: &Evidence, known: Fitted) -> Fitted {
-    let improved = improved_at_last(evidence, known.clone(), LONG);
+/// A first look at a model that explained everything until more was asked.
+pub fn improved(evidence: &Evidence, known: Fitted) -> Fitted {
+    improved_at_last(evidence, known, LONG)
+}
+
+/// A longer look at such a model, and what the first one made of it.
+pub fn known(evidence: &Evidence, known: Fitted, improved: Fitted) -> Fitted {
     if improved.contradicted == 0 {
         return improved;
     }

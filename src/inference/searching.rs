@@ -23,21 +23,48 @@ const DISPUTES: u64 = 4;
 /// Sets the seeds of what is disputed apart, of one time from those of the next.
 const TIME: u64 = 1000;
 
-/// A search from a model that explained everything until more was asked, or that explains nearly everything:
-/// what it fails at is asked about.
+/// A search from a model that explained everything until more was asked, if there is one, and where that leads to none
+/// that does, a search anew.
 ///
 /// # Errors
 /// If the device fails.
-pub fn again(
+pub fn search(
+    evidence: &mut Evidence,
+    outline: &mut Outline,
+    known: Option<Fitted>,
+    seed: u64,
+    progress: &dyn Progress,
+) -> Result<Searched, DeviceError> {
+    let known = match known {
+        Some(known) => match again(evidence, outline, known, seed, progress)? {
+            Searched::Best(found) if found.contradicted > 0 => Some(*found),
+            ended => return Ok(ended),
+        },
+        None => None,
+    };
+    anew(evidence, outline, known, seed, progress)
+}
+
+/// A search from a model that explained everything until more was asked: what it fails at is asked about.
+fn again(
     evidence: &mut Evidence,
     outline: &Outline,
     known: Fitted,
     seed: u64,
     progress: &dyn Progress,
-) -> Result<Fitted, DeviceError> {
+) -> Result<Searched, DeviceError> {
     progress.step("search for rules", None);
-    let found = looking::known(evidence, known);
-    pursued(evidence, Some(outline), found, seed.wrapping_add(3 * TIME * DISPUTES), progress)
+    let improved = looking::improved(evidence, known.clone());
+    if improved.contradicted == 0 {
+        return Ok(Searched::Best(Box::new(improved)));
+    }
+    // Asking costs less than searching.
+    if let Some(distrust) = asking::contradicting(evidence, &known.model)? {
+        return Ok(Searched::Distrusted(distrust));
+    }
+    let found = looking::known(evidence, known, improved);
+    let found = pursued(evidence, Some(outline), found, seed.wrapping_add(3 * TIME * DISPUTES), progress)?;
+    Ok(Searched::Best(Box::new(found)))
 }
 
 /// Asks where a model that explains nearly everything fails, and looks at it again, as long as it does not explain
@@ -59,7 +86,8 @@ fn pursued(
         }
         progress.step("search for rules, after asking what is disputed", None);
         models = looking::scored(evidence, models);
-        models[0] = looking::known(evidence, models[0].clone());
+        let improved = looking::improved(evidence, models[0].clone());
+        models[0] = looking::known(evidence, models[0].clone(), improved);
         if let Some(outline) = outline
             && time == 0
             && models[0].contradicted > 0
@@ -73,10 +101,7 @@ fn pursued(
 
 /// A search in every structure of the orders that were found, and where that is not enough of those that a
 /// closer look finds. A model that explains less than everything may be known already.
-///
-/// # Errors
-/// If the device fails.
-pub fn anew(
+fn anew(
     evidence: &mut Evidence,
     outline: &mut Outline,
     known: Option<Fitted>,
