@@ -135,7 +135,7 @@ impl Looked {
     }
 
     /// Whether it explains so much that other trees like its own are tried.
-    fn is_worth_regrouping(&self, evidence: &Evidence) -> bool {
+    pub fn is_worth_regrouping(&self, evidence: &Evidence) -> bool {
         self.fitted.contradicted * REGROUPED <= evidence.answers.len()
     }
 
@@ -267,6 +267,11 @@ pub fn quickly(starts: &Starts) -> Vec<Looked> {
     }
     // A stable sort: simpler structures first among equals.
     looked.sort_by_key(|looked| looked.fitted.contradicted);
+    looked
+}
+
+/// A longer look at those of them that explain most, and at trees like the best one's. The best first.
+pub fn at_the_best(evidence: &Evidence, mut looked: Vec<Looked>) -> Vec<Looked> {
     // What explains most was not cut short for being wrong.
     let most = looked.iter().take(AT_ONCE).take_while(|looked| looked.is_mostly_explained(evidence)).count();
     if !looked[0].is_explained() && most > 0 {

@@ -113,7 +113,16 @@ fn anew(
     if looked[0].is_explained() {
         return Ok(Searched::Best(Box::new(looked.swap_remove(0).fitted)));
     }
-    // Asking costs less than searching.
+    // Asking costs less than searching, and asking a few things than asking all.
+    if looked[0].is_worth_regrouping(evidence)
+        && let Some(distrust) = asking::contradicting(evidence, &looked[0].fitted.model)?
+    {
+        return Ok(Searched::Distrusted(distrust));
+    }
+    looked = looking::at_the_best(evidence, looked);
+    if looked[0].is_explained() {
+        return Ok(Searched::Best(Box::new(looked.swap_remove(0).fitted)));
+    }
     if let Some(distrust) = asking::again(evidence)? {
         return Ok(Searched::Distrusted(distrust));
     }
