@@ -1,91 +1,26 @@
 //! Looking for rules: quickly in every structure, then sum by sum, then widely.
 
+mod regrouping;
+mod starts;
+
 use std::ops::ControlFlow;
 
 use mmaprobe_model::Model;
 use mmaprobe_model::tree::Tree;
 use rayon::prelude::*;
 
-use super::asking::Outline;
 use super::budget::Budget;
 use super::evidence::{Answered, Class, Evidence, Stage};
 use super::fit::{self, Fitted, Turn};
 use super::grid::{Kind, Trial};
 use super::knobs::{Knob, Turned};
 use super::nodewise::Effort;
-use super::order::Skeleton;
 use super::search::Search;
-use super::structure::{self, Structure};
-use super::{Progress, alike, grid, nodewise, regroup, regular};
-
-/// What there is to start from.
-#[derive(Clone, Copy)]
-pub struct Starts<'a, 'd> {
-    /// The answers.
-    pub evidence: &'a Evidence<'d>,
-    /// What they show without any rule.
-    pub outline: &'a Outline,
-}
-
-impl Starts<'_, '_> {
-    /// Every structure of the order that was found, simplest first.
-    fn structures(&self) -> impl Iterator<Item = (Structure, Model)> {
-        let start = |skeleton: &Skeleton, s| (s, structure::start(self.evidence.signature(), skeleton, s));
-        let flat = &self.outline.order.skeleton;
-        let flat =
-            Structure::candidates(self.evidence.signature(), flat).into_iter().map(move |s| start(flat, s));
-        let nested = self.outline.nested.iter();
-        let flat = flat.chain(nested.flat_map(move |tree| Structure::NESTED.map(|s| start(tree, s))));
-        flat.chain(self.closer())
-    }
-
-    /// What is scaled as a whole, what masks show, and the first of so many structures that a closer look shows: these
-    /// come before what happens to fit best with few rules.
-    fn shown(&self, closer: usize) -> impl Iterator<Item = Model> {
-        let is_scaled = |structure: &Structure| match (structure, self.evidence.signature().scale) {
-            (Structure::ExactGroups { size }, Some(scale)) => *size == scale.block,
-            _ => false,
-        };
-        let scaled = self.structures().filter(move |(structure, _)| is_scaled(structure));
-        scaled.chain(self.structures().take(1)).chain(self.closer().take(closer)).map(|(_, start)| start)
-    }
-
-    /// Structures of the orders that a closer look has shown, or that hardly differ from those found.
-    fn closer(&self) -> impl Iterator<Item = (Structure, Model)> {
-        let Outline { order, nested, closer, .. } = self.outline;
-        let hoisted = nested.iter().chain(closer).chain([&order.skeleton]).filter_map(Skeleton::hoisted);
-        let mut trees = closer.clone();
-        for tree in hoisted {
-            if !trees.contains(&tree) && !nested.contains(&tree) {
-                trees.push(tree);
-            }
-        }
-        trees.into_iter().flat_map(move |tree| {
-            let all = Structure::closer(self.evidence.signature(), &tree);
-            let start = |s| (s, structure::start(self.evidence.signature(), &tree, s));
-            all.into_iter().map(start).collect::<Vec<_>>()
-        })
-    }
-
-    /// The regular order that the first of those is most like.
-    fn regular(&self) -> Option<Model> {
-        let signature = self.evidence.signature();
-        let regular = regular::nearest(signature, self.outline.closer.first()?)?;
-        Some(structure::start(signature, &regular, Structure::Plain))
-    }
-
-    /// What is tried when none of those is enough: aligned sums, and orders where the formats show none.
-    fn others(&self) -> Vec<Model> {
-        let signature = self.evidence.signature();
-        let Outline { order, cuts, .. } = self.outline;
-        let mut all = structure::aligned_starts(signature, &order.skeleton, cuts);
-        if order.unreachable > 0 && self.outline.closer.is_empty() {
-            let orders = regular::likely(signature);
-            all.extend(orders.iter().map(|order| structure::start(signature, order, Structure::Plain)));
-        }
-        all
-    }
-}
+use super::structure;
+use super::{Progress, alike, grid, nodewise};
+pub use regrouping::best_regrouped;
+use regrouping::{REGROUPED, best_regrouped_if, placed, regrouped};
+pub use starts::Starts;
 
 /// A model that was looked at, and what it was started from.
 #[derive(Clone, Debug)]
@@ -293,99 +228,6 @@ pub fn at_the_best(evidence: &Evidence, mut looked: Vec<Looked>) -> Vec<Looked> 
         }
     }
     best_regrouped(evidence, looked)
-}
-
-/// Where no more than one of so many answers contradicts the best model, other trees like its own are tried.
-const REGROUPED: usize = 10;
-/// Times that a tree is changed.
-const CHANGES: usize = 3;
-/// Answers that contradict a model, and others, which other trees are tried on.
-const TRIED_ON: [usize; 2] = [100, 300];
-/// Trees whose rules are improved, and answers that models may be held against for each.
-const CHANGED: usize = 4;
-const EACH_CHANGED: u64 = 2_000_000;
-
-/// A look at trees that differ in one place from that of a model which no more than one of so many answers contradicts.
-fn regrouped(evidence: &Evidence, mut best: Fitted, one_of: usize) -> Fitted {
-    let mut answers: Vec<&Answered> = evidence.answers.iter().collect();
-    for _ in 0..CHANGES {
-        best = fit::scored(evidence, best.model);
-        if best.contradicted == 0 || best.contradicted * one_of > answers.len() {
-            break;
-        }
-        best = placed(evidence, best);
-        if best.contradicted == 0 {
-            break;
-        }
-        fit::front_load(&best.model, &mut answers);
-        let (wrong, right) = answers.split_at(best.contradicted);
-        let samples = [wrong, right].into_iter().zip(TRIED_ON).map(|(some, of)| fit::thinned(some, of));
-        let sample: Vec<&Answered> = samples.flatten().collect();
-        let mut tried: Vec<Fitted> = regroup::regrouped(&best.model)
-            .into_par_iter()
-            .map(|Turned { model, .. }| {
-                let contradicted = fit::contradicted(&model, sample.iter().copied(), usize::MAX);
-                Fitted { model, contradicted }
-            })
-            .collect();
-        // A stable sort: what changes less comes first among equals.
-        tried.sort_by_key(|fitted| fitted.contradicted);
-        tried.truncate(CHANGED);
-        let mut found: Option<Fitted> = None;
-        for start in tried {
-            let improved = improved_at_last(evidence, start, EACH_CHANGED);
-            // Among equals, the one with the fewest rules and sums.
-            let key = |fitted: &Fitted| {
-                let tree = &fitted.model.tree;
-                (fitted.contradicted, tree.rules.len(), tree.nodes.len())
-            };
-            let is_better = |improved: &Fitted| match &found {
-                Some(found) => key(improved) < key(found),
-                None => improved.contradicted < best.contradicted,
-            };
-            found = Some(improved).filter(is_better).or(found);
-            if found.as_ref().is_some_and(|found| found.contradicted == 0) {
-                break;
-            }
-        }
-        match found {
-            Some(found) => best = found,
-            None => break,
-        }
-    }
-    best
-}
-
-/// Answers that models may be held against while it is found out which summands are aligned in ways of their own.
-const PLACED: u64 = 10_000_000;
-
-/// The same, or the better model that comes of other summands in the places of those that are aligned in ways of their own.
-fn placed(evidence: &Evidence, fitted: Fitted) -> Fitted {
-    let fitted = fit::scored(evidence, fitted.model);
-    let budget = Budget::of(PLACED);
-    let stages = [Class::Plain, Class::Nan].map(|class| Stage { class, ..Stage::LAST });
-    let placed = stages.into_iter().fold(fitted.clone(), |found, stage| {
-        let answers = fit::relevant(evidence, stage);
-        fit::improve_on(evidence, found, &answers, stage.class, Turn::ABOUT_PLACES, &budget)
-    });
-    better_of(evidence, fitted, fit::settle_nans(evidence, placed))
-}
-
-/// The best of these, and what becomes of it where it explains most but for its tree. The best first.
-pub fn best_regrouped(evidence: &Evidence, looked: Vec<Looked>) -> Vec<Looked> {
-    best_regrouped_if(evidence, looked, REGROUPED)
-}
-
-/// The same, where no more than one of so many answers contradicts it.
-fn best_regrouped_if(evidence: &Evidence, mut looked: Vec<Looked>, one_of: usize) -> Vec<Looked> {
-    if looked[0].is_explained() {
-        return looked;
-    }
-    let fitted = regrouped(evidence, looked[0].fitted.clone(), one_of);
-    if fitted.contradicted < looked[0].fitted.contradicted {
-        looked.insert(0, Looked::as_it_is(fitted));
-    }
-    looked
 }
 
 /// Other structures that no answer contradicts either, with the rules of a model that none does.

@@ -1,0 +1,78 @@
+//! The trees that looks start from.
+
+use mmaprobe_model::Model;
+
+use crate::inference::asking::Outline;
+use crate::inference::evidence::Evidence;
+use crate::inference::order::Skeleton;
+use crate::inference::regular;
+use crate::inference::structure::{self, Structure};
+
+/// What there is to start from.
+#[derive(Clone, Copy)]
+pub struct Starts<'a, 'd> {
+    /// The answers.
+    pub evidence: &'a Evidence<'d>,
+    /// What they show without any rule.
+    pub outline: &'a Outline,
+}
+
+impl Starts<'_, '_> {
+    /// Every structure of the order that was found, simplest first.
+    pub(super) fn structures(&self) -> impl Iterator<Item = (Structure, Model)> {
+        let start = |skeleton: &Skeleton, s| (s, structure::start(self.evidence.signature(), skeleton, s));
+        let flat = &self.outline.order.skeleton;
+        let flat =
+            Structure::candidates(self.evidence.signature(), flat).into_iter().map(move |s| start(flat, s));
+        let nested = self.outline.nested.iter();
+        let flat = flat.chain(nested.flat_map(move |tree| Structure::NESTED.map(|s| start(tree, s))));
+        flat.chain(self.closer())
+    }
+
+    /// What is scaled as a whole, what masks show, and the first of so many structures that a closer look shows: these
+    /// come before what happens to fit best with few rules.
+    pub(super) fn shown(&self, closer: usize) -> impl Iterator<Item = Model> {
+        let is_scaled = |structure: &Structure| match (structure, self.evidence.signature().scale) {
+            (Structure::ExactGroups { size }, Some(scale)) => *size == scale.block,
+            _ => false,
+        };
+        let scaled = self.structures().filter(move |(structure, _)| is_scaled(structure));
+        scaled.chain(self.structures().take(1)).chain(self.closer().take(closer)).map(|(_, start)| start)
+    }
+
+    /// Structures of the orders that a closer look has shown, or that hardly differ from those found.
+    pub(super) fn closer(&self) -> impl Iterator<Item = (Structure, Model)> {
+        let Outline { order, nested, closer, .. } = self.outline;
+        let hoisted = nested.iter().chain(closer).chain([&order.skeleton]).filter_map(Skeleton::hoisted);
+        let mut trees = closer.clone();
+        for tree in hoisted {
+            if !trees.contains(&tree) && !nested.contains(&tree) {
+                trees.push(tree);
+            }
+        }
+        trees.into_iter().flat_map(move |tree| {
+            let all = Structure::closer(self.evidence.signature(), &tree);
+            let start = |s| (s, structure::start(self.evidence.signature(), &tree, s));
+            all.into_iter().map(start).collect::<Vec<_>>()
+        })
+    }
+
+    /// The regular order that the first of those is most like.
+    pub(super) fn regular(&self) -> Option<Model> {
+        let signature = self.evidence.signature();
+        let regular = regular::nearest(signature, self.outline.closer.first()?)?;
+        Some(structure::start(signature, &regular, Structure::Plain))
+    }
+
+    /// What is tried when none of those is enough: aligned sums, and orders where the formats show none.
+    pub(super) fn others(&self) -> Vec<Model> {
+        let signature = self.evidence.signature();
+        let Outline { order, cuts, .. } = self.outline;
+        let mut all = structure::aligned_starts(signature, &order.skeleton, cuts);
+        if order.unreachable > 0 && self.outline.closer.is_empty() {
+            let orders = regular::likely(signature);
+            all.extend(orders.iter().map(|order| structure::start(signature, order, Structure::Plain)));
+        }
+        all
+    }
+}
