@@ -325,9 +325,38 @@ fn turn_rounding(
         for (rounding, overflow) in ends {
             for fraction_bits in 0..round.format.fraction_bits {
                 let choice = format!("{rounding} to {fraction_bits} bits, {}", overflow_words(overflow));
-                push("overflow", choice, RoundTo { rounding, fraction_bits, overflow, ..round });
+                push(
+                    "overflow and bits of the result",
+                    choice,
+                    RoundTo { rounding, fraction_bits, overflow, ..round },
+                );
             }
         }
     }
     turned
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_largest_number_of_fewer_bits_is_a_choice_of_its_own() {
+        let signature = Signature {
+            k: 1,
+            a: format::FP64,
+            b: format::FP64,
+            c: format::FP64,
+            d: format::FP64,
+            scale: None,
+        };
+        let shape = Shape { arity: 2, is_root: true, products_overflow: false };
+        let round = RoundTo::nearest_even(format::FP64);
+        // A sum of 2^1024 that is rounded to 41 bits, as machine 77 of seed 211 does.
+        let largest = RoundTo { fraction_bits: 41, overflow: Overflow::Largest, ..round };
+        let has =
+            |class| turn_rounding(round, shape, &signature, class).iter().any(|turned| turned.2 == largest);
+        assert!(has(Class::Infinite));
+        assert!(!has(Class::Plain), "a format with the range of d shows its end in no ordinary number");
+    }
 }
