@@ -46,8 +46,11 @@ pub struct Spent {
     pub dot_adds: u64,
 }
 
-/// Problems that are asked, at least.
-const PROBLEMS: usize = 4 * Distribution::ALL.len();
+/// Problems that are asked of each distribution, at least and at most, and elements that they are to have: problems with
+/// many say as much with fewer of them.
+const LEAST_EACH: usize = 2;
+const MOST_EACH: usize = 4;
+const ELEMENTS: usize = 1500;
 /// Elements of the largest batch of the check: a few thousand, as most batches have that are asked later.
 const LARGE: usize = 4200;
 
@@ -62,7 +65,10 @@ pub fn check(
 ) -> Result<(Option<Distrust>, Spent), DeviceError> {
     let signature = instruction.signature();
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
-    let questions: Vec<DotAdd> = (0..PROBLEMS)
+    let distributions = Distribution::ALL.len();
+    let problems = ELEMENTS.div_ceil(instruction.m * instruction.n);
+    let problems = problems.clamp(LEAST_EACH * distributions, MOST_EACH * distributions);
+    let questions: Vec<DotAdd> = (0..problems)
         .map(|index| {
             random::dot_add(Distribution::ALL[index % Distribution::ALL.len()], &signature, &mut rng)
         })
