@@ -237,7 +237,7 @@ pub fn again(evidence: &mut Evidence) -> Result<Option<Distrust>, DeviceError> {
     let mut reversed = evidence.run(&backward)?;
     reversed.reverse();
     if let Some((index, question, answers)) = changed(evidence, &reversed) {
-        let place = |index: usize| format!("place {index} of a batch of {}", questions.len());
+        let place = |index: usize| in_batch(index, questions.len());
         let places = (place(index), place(questions.len() - 1 - index));
         return Ok(Some(Distrust::NotUniform { question, answers, places }));
     }
@@ -264,7 +264,31 @@ pub fn contradicting(evidence: &mut Evidence, model: &Model) -> Result<Option<Di
     let known: Vec<(DotAdd, u64)> = some.map(|a| (a.question.clone(), a.answer)).collect();
     let asked: Vec<DotAdd> = known.iter().map(|(question, _)| question.clone()).collect();
     let again = evidence.run(&asked)?;
-    differing(evidence, known.iter(), &asked, &again)
+    let distrust = differing(evidence, known.iter(), &asked, &again)?;
+    let Some(Distrust::NotDeterministic { question, answers, between: OF_SIZES }) = distrust else {
+        return Ok(distrust);
+    };
+    // The batch is another one, and so is the place in it: which of them is it?
+    let place = asked.iter().position(|other| *other == question).expect("the question is one of these");
+    for moved in 1..=each {
+        let mut rotated = asked.clone();
+        rotated.rotate_right(moved);
+        let there = (place + moved) % asked.len();
+        let answers = (answers.1, evidence.run(&rotated)?[there]);
+        if answers.0 != answers.1 {
+            let places = (in_batch(place, asked.len()), in_batch(there, asked.len()));
+            return Ok(Some(Distrust::NotUniform { question, answers, places }));
+        }
+    }
+    Ok(Some(Distrust::NotDeterministic { question, answers, between: OF_SIZES }))
+}
+
+/// What may change an answer that comes again with the same batch.
+const OF_SIZES: &str = "batches of different sizes";
+
+/// A place in a batch, in words.
+fn in_batch(index: usize, questions: usize) -> String {
+    format!("place {index} of a batch of {questions}")
 }
 
 /// Why the device is not trusted, if one of the answers is another one than is known.
@@ -279,7 +303,7 @@ fn differing<'k>(
     let (question, answers) = (question.clone(), (*answer, other));
     // What comes again is no noise.
     let between = match evidence.run(asked)? == again {
-        true => "batches of different sizes",
+        true => OF_SIZES,
         false => "two times of asking",
     };
     Ok(Some(Distrust::NotDeterministic { question, answers, between }))
