@@ -1,6 +1,7 @@
 //! What is asked: everything that is put to a device to find rules from.
 
 use mmaprobe_model::Model;
+use mmaprobe_model::scalar::Scalar;
 use mmaprobe_probes::random::{self, Distribution};
 use mmaprobe_probes::{
     DotAdd, Probe, Signature, infinities, nans, precision, rounding, subnormals, sums, zeros,
@@ -223,20 +224,14 @@ const SMALL: [(usize, usize); 5] = [(1, 32), (2, 4), (3, 4), (7, 4), (31, 8)];
 /// If the device fails.
 pub fn again(evidence: &mut Evidence) -> Result<Option<Distrust>, DeviceError> {
     let questions: Vec<DotAdd> = evidence.all().map(|answered| answered.question.clone()).collect();
-    let changed = |evidence: &Evidence, again: &[u64]| {
-        let differs = |(answered, again): &(&Answered, &u64)| answered.answer != **again;
-        let pairs = evidence.all().zip(again);
-        let first = pairs.enumerate().find(|(_, pair)| differs(pair));
-        first.map(|(index, (answered, &again))| (index, answered.question.clone(), (answered.answer, again)))
-    };
     let again = evidence.run(&questions)?;
-    if let Some((_, question, answers)) = changed(evidence, &again) {
-        return Ok(Some(Distrust::NotDeterministic { question, answers, between: "two times of asking" }));
+    if let Some((_, question, answers)) = changed(evidence.all().map(asked_and_answered), &again) {
+        return Ok(Some(Distrust::NotDeterministic { question, answers, between: between(false) }));
     }
     let backward: Vec<DotAdd> = questions.iter().rev().cloned().collect();
     let mut reversed = evidence.run(&backward)?;
     reversed.reverse();
-    if let Some((index, question, answers)) = changed(evidence, &reversed) {
+    if let Some((index, question, answers)) = changed(evidence.all().map(asked_and_answered), &reversed) {
         let place = |index: usize| in_batch(index, questions.len());
         let places = (place(index), place(questions.len() - 1 - index));
         return Ok(Some(Distrust::NotUniform { question, answers, places }));
@@ -256,57 +251,59 @@ const CONTRADICTING: usize = 100;
 /// If the device fails.
 pub fn contradicting(evidence: &mut Evidence, model: &Model) -> Result<Option<Distrust>, DeviceError> {
     let each = evidence.instruction().m.min(evidence.instruction().n);
-    let mut all: Vec<&Answered> = evidence.answers.iter().collect();
-    fit::front_load(model, &mut all);
-    let number = fit::contradicted(model, all.iter().copied(), usize::MAX);
-    let (wrong, right) = all.split_at(number);
-    let some = fit::thinned(wrong, CONTRADICTING).into_iter().chain(fit::thinned(right, LARGE * each));
+    let mut executor = Scalar::new(model).expect("a fitted model can be executed");
+    let (right, wrong): (Vec<&Answered>, Vec<&Answered>) =
+        evidence.answers.iter().partition(|answered| fit::explains(&mut executor, answered));
+    let some = fit::thinned(&wrong, CONTRADICTING).into_iter().chain(fit::thinned(&right, LARGE * each));
     let known: Vec<(DotAdd, u64)> = some.map(|a| (a.question.clone(), a.answer)).collect();
     let asked: Vec<DotAdd> = known.iter().map(|(question, _)| question.clone()).collect();
     let again = evidence.run(&asked)?;
-    let distrust = differing(evidence, known.iter(), &asked, &again)?;
-    let Some(Distrust::NotDeterministic { question, answers, between: OF_SIZES }) = distrust else {
-        return Ok(distrust);
-    };
-    // The batch is another one, and so is the place in it: which of them is it?
-    let place = asked.iter().position(|other| *other == question).expect("the question is one of these");
-    for moved in 1..=each {
-        let mut rotated = asked.clone();
-        rotated.rotate_right(moved);
-        let there = (place + moved) % asked.len();
-        let answers = (answers.1, evidence.run(&rotated)?[there]);
-        if answers.0 != answers.1 {
-            let places = (in_batch(place, asked.len()), in_batch(there, asked.len()));
-            return Ok(Some(Distrust::NotUniform { question, answers, places }));
+    let known = known.iter().map(|(question, answer)| (question, *answer));
+    let Some((place, question, answers)) = changed(known, &again) else { return Ok(None) };
+    let comes_again = evidence.run(&asked)? == again;
+    if comes_again {
+        // The batch is another one, and so is the place in it: which of them is it?
+        for moved in 1..=each {
+            let mut rotated = asked.clone();
+            rotated.rotate_right(moved);
+            let there = (place + moved) % asked.len();
+            let answers = (answers.1, evidence.run(&rotated)?[there]);
+            if answers.0 != answers.1 {
+                let places = (in_batch(place, asked.len()), in_batch(there, asked.len()));
+                return Ok(Some(Distrust::NotUniform { question, answers, places }));
+            }
         }
     }
-    Ok(Some(Distrust::NotDeterministic { question, answers, between: OF_SIZES }))
+    Ok(Some(Distrust::NotDeterministic { question, answers, between: between(comes_again) }))
 }
 
-/// What may change an answer that comes again with the same batch.
-const OF_SIZES: &str = "batches of different sizes";
+/// A question with its answer.
+fn asked_and_answered(answered: &Answered) -> (&DotAdd, u64) {
+    (&answered.question, answered.answer)
+}
+
+/// The first answer that is another one than is known: its index, its question, and both.
+fn changed<'k>(
+    known: impl Iterator<Item = (&'k DotAdd, u64)>,
+    again: &[u64],
+) -> Option<(usize, DotAdd, (u64, u64))> {
+    let pairs = known.zip(again.iter().copied());
+    let first = pairs.enumerate().find(|(_, ((_, answer), again))| answer != again);
+    first.map(|(index, ((question, answer), again))| (index, question.clone(), (answer, again)))
+}
+
+/// Between what an answer changed, which comes again with the same batch or not.
+fn between(comes_again: bool) -> &'static str {
+    match comes_again {
+        true => "batches of different sizes",
+        // What does not come again is noise.
+        false => "two times of asking",
+    }
+}
 
 /// A place in a batch, in words.
 fn in_batch(index: usize, questions: usize) -> String {
     format!("place {index} of a batch of {questions}")
-}
-
-/// Why the device is not trusted, if one of the answers is another one than is known.
-fn differing<'k>(
-    evidence: &mut Evidence,
-    known: impl Iterator<Item = &'k (DotAdd, u64)>,
-    asked: &[DotAdd],
-    again: &[u64],
-) -> Result<Option<Distrust>, DeviceError> {
-    let differing = known.zip(again).find(|((_, answer), other)| answer != *other);
-    let Some(((question, answer), &other)) = differing else { return Ok(None) };
-    let (question, answers) = (question.clone(), (*answer, other));
-    // What comes again is no noise.
-    let between = match evidence.run(asked)? == again {
-        true => OF_SIZES,
-        false => "two times of asking",
-    };
-    Ok(Some(Distrust::NotDeterministic { question, answers, between }))
 }
 
 /// Asks some of what was asked in small batches: questions with as many summands as any, which show more of the
@@ -326,8 +323,10 @@ fn in_small_batches(evidence: &mut Evidence) -> Result<Option<Distrust>, DeviceE
             let some: Vec<&(DotAdd, u64)> = next.by_ref().take(size * each).collect();
             let asked: Vec<DotAdd> = some.iter().map(|(question, _)| question.clone()).collect();
             let again = evidence.run(&asked)?;
-            if let Some(distrust) = differing(evidence, some.into_iter(), &asked, &again)? {
-                return Ok(Some(distrust));
+            let some = some.into_iter().map(|(question, answer)| (question, *answer));
+            if let Some((_, question, answers)) = changed(some, &again) {
+                let between = between(evidence.run(&asked)? == again);
+                return Ok(Some(Distrust::NotDeterministic { question, answers, between }));
             }
         }
     }

@@ -205,11 +205,12 @@ pub fn quickly(starts: &Starts) -> Vec<Looked> {
     looked
 }
 
-/// A longer look at those of them that explain most, and at trees like the best one's. The best first.
+/// A longer look at those of them that explain most, where none explains everything, and at trees like the best one's.
+/// The best first.
 pub fn at_the_best(evidence: &Evidence, mut looked: Vec<Looked>) -> Vec<Looked> {
     // What explains most was not cut short for being wrong.
     let most = looked.iter().take(AT_ONCE).take_while(|looked| looked.is_mostly_explained(evidence)).count();
-    if !looked[0].is_explained() && most > 0 {
+    if most > 0 {
         lengthened(evidence, &mut looked[..most], most);
         looked = recounted(evidence, looked);
     }

@@ -69,9 +69,7 @@ pub fn check(
     let problems = ELEMENTS.div_ceil(instruction.m * instruction.n);
     let problems = problems.clamp(LEAST_EACH * distributions, MOST_EACH * distributions);
     let questions: Vec<DotAdd> = (0..problems)
-        .map(|index| {
-            random::dot_add(Distribution::ALL[index % Distribution::ALL.len()], &signature, &mut rng)
-        })
+        .map(|index| random::dot_add(Distribution::ALL[index % distributions], &signature, &mut rng))
         .collect();
     check_on(device, instruction, &questions, LARGE.div_ceil(instruction.m * instruction.n))
 }
