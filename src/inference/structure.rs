@@ -41,6 +41,8 @@ pub enum Structure {
         /// Whether those beside other summands are, too.
         beside: bool,
     },
+    /// As plain, but the largest sums of products of one block are scaled as a whole, however they are nested.
+    ScaledTrees,
     /// As plain, but each product that is the only one beside other summands is a sum of its own.
     LoneSums,
     /// The products beside an accumulator are summed exactly in groups of this many consecutive ones; then the group
@@ -123,6 +125,7 @@ impl std::fmt::Display for Structure {
             Structure::ScaledSums { beside: true } => {
                 f.write_str("the products of each block summed, then scaled, also beside other summands")
             }
+            Structure::ScaledTrees => f.write_str("sums of the products of one block scaled as a whole"),
             Structure::LoneSums => f.write_str("lone products as sums of their own"),
             Structure::ExactGroups { size } => write!(f, "exact sums of {size} products first"),
         }
@@ -139,7 +142,30 @@ fn scaled_sums(signature: &Signature, skeleton: &Skeleton) -> Vec<Structure> {
     if scale.block > 1 && widest(skeleton) > 1 {
         all.push(Structure::ScaledSums { beside: true });
     }
+    if has_nested_sum_of_a_block(skeleton, scale.block) {
+        all.push(Structure::ScaledTrees);
+    }
     all
+}
+
+/// The block of products of which all leaves of a sum are, if they are all of one.
+fn block_of(skeleton: &Skeleton, block: usize) -> Option<usize> {
+    match skeleton {
+        Skeleton::Leaf(Summand::C) => None,
+        Skeleton::Leaf(Summand::Product(k)) => Some(k / block),
+        Skeleton::Sum(children) | Skeleton::Inner(children) => {
+            let first = block_of(children.first()?, block)?;
+            children.iter().all(|child| block_of(child, block) == Some(first)).then_some(first)
+        }
+    }
+}
+
+/// Whether sums are nested in a sum of products of one block.
+fn has_nested_sum_of_a_block(skeleton: &Skeleton, block: usize) -> bool {
+    let (Skeleton::Sum(children) | Skeleton::Inner(children)) = skeleton else { return false };
+    let is_nested = children.iter().any(|child| !matches!(child, Skeleton::Leaf(_)));
+    is_nested && block_of(skeleton, block).is_some()
+        || children.iter().any(|child| has_nested_sum_of_a_block(child, block))
 }
 
 /// Most products directly under one sum that also has an accumulator.
@@ -250,7 +276,10 @@ pub fn start(signature: &Signature, skeleton: &Skeleton, structure: Structure) -
     };
     let mut rules = vec![Rule::ieee(signature.d)];
     match structure {
-        Structure::Plain | Structure::ScaledSums { .. } | Structure::FromZero { .. } => {}
+        Structure::Plain
+        | Structure::ScaledSums { .. }
+        | Structure::ScaledTrees
+        | Structure::FromZero { .. } => {}
         Structure::Open { exact: true } => {
             rules.push(Rule { normalised: Normalised::No { exponent: None }, ..exact_group });
         }
@@ -340,6 +369,14 @@ impl Builder<'_> {
     }
 
     fn add(&mut self, skeleton: &Skeleton) -> NodeId {
+        if let (Structure::ScaledTrees, Some(scale), Skeleton::Sum(_) | Skeleton::Inner(_)) =
+            (self.structure, self.signature.scale, skeleton)
+            && let Some(block) = block_of(skeleton, scale.block)
+        {
+            self.has_inner = true;
+            let child = self.unscaled(skeleton);
+            return self.push(Node::Scaled { child, block });
+        }
         match skeleton {
             Skeleton::Leaf(Summand::C) => self.push(Node::Accumulator),
             Skeleton::Leaf(Summand::Product(k)) => self.product(*k),
@@ -351,6 +388,18 @@ impl Builder<'_> {
             Skeleton::Inner(children) => {
                 self.has_inner = true;
                 let children: Vec<NodeId> = children.iter().map(|child| self.add(child)).collect();
+                self.sum(children, INNER)
+            }
+        }
+    }
+
+    /// A sum that is scaled as a whole, without its scales.
+    fn unscaled(&mut self, skeleton: &Skeleton) -> NodeId {
+        match skeleton {
+            Skeleton::Leaf(Summand::C) => self.push(Node::Accumulator),
+            Skeleton::Leaf(Summand::Product(k)) => self.push(Node::Product(*k)),
+            Skeleton::Sum(children) | Skeleton::Inner(children) => {
+                let children: Vec<NodeId> = children.iter().map(|child| self.unscaled(child)).collect();
                 self.sum(children, INNER)
             }
         }
@@ -529,6 +578,31 @@ mod tests {
             }
         }
         assert!(groups > 3, "{groups}");
+    }
+
+    #[test]
+    fn a_chain_of_products_of_one_block_is_scaled_as_a_whole() {
+        let leaf = |k| Skeleton::Leaf(Summand::Product(k));
+        let chain = |products: std::ops::Range<usize>| {
+            products.map(leaf).reduce(|sum, product| Skeleton::Sum(vec![sum, product])).unwrap()
+        };
+        let skeleton = Skeleton::Sum(vec![Skeleton::Leaf(Summand::C), chain(0..4), chain(4..8)]);
+        for (block, scaled) in [(8, 2), (4, 2), (2, 6)] {
+            let signature = Signature {
+                k: 8,
+                a: E2M1,
+                b: E2M1,
+                c: FP32,
+                d: FP32,
+                scale: Some(Scale { format: UE8M0, block }),
+            };
+            assert!(
+                Structure::closer(&signature, &skeleton).contains(&Structure::ScaledTrees) == (block > 2)
+            );
+            let model = start(&signature, &skeleton, Structure::ScaledTrees);
+            let scales = model.tree.nodes.iter().filter(|node| matches!(node, Node::Scaled { .. })).count();
+            assert_eq!((scales, scales_above(&model)), (scaled, vec![1; 8]), "{:#?}", model.tree);
+        }
     }
 
     #[test]

@@ -34,6 +34,7 @@ impl Starts<'_, '_> {
     pub(super) fn shown(&self, closer: usize) -> impl Iterator<Item = Model> {
         let is_scaled = |structure: &Structure| match (structure, self.evidence.signature().scale) {
             (Structure::ExactGroups { size }, Some(scale)) => *size == scale.block,
+            (Structure::ScaledTrees, _) => true,
             _ => false,
         };
         let scaled = self.structures().filter(move |(structure, _)| is_scaled(structure));
