@@ -214,21 +214,29 @@ pub fn at_the_best(evidence: &Evidence, mut looked: Vec<Looked>) -> Vec<Looked> 
         lengthened(evidence, &mut looked[..most], most);
         looked = recounted(evidence, looked);
     }
-    // What the rule of a single sum leaves unexplained, other trees may explain, too, each in its own way.
-    let is_single =
-        |looked: &&Looked| looked.fitted.model.tree.rules.len() == 1 && looked.is_worth_regrouping(evidence);
-    if !looked[0].is_explained()
-        && let Some(single) = looked.iter().find(is_single)
-    {
-        let plain = Stage { class: Class::Plain, ..Stage::LAST };
-        let found = rule_by_rule(evidence, single.fitted.clone(), plain, &Kind::FEW_ANSWERS);
-        if found.contradicted < single.fitted.contradicted {
-            let found = fit::improve(evidence, found, Stage::LAST, &Budget::of(LONG));
-            looked.push(Looked::as_it_is(fit::settle_nans(evidence, found)));
-            looked = recounted(evidence, looked);
-        }
+    if looked[0].is_all_but_explained(evidence) {
+        // Mostly, nothing but the tree is wrong.
+        looked = best_regrouped(evidence, looked);
+    }
+    if !looked[0].is_explained() {
+        looked = single_closer(evidence, looked);
     }
     best_regrouped(evidence, looked)
+}
+
+/// A closer look at the best of those with one rule: what that leaves unexplained, other trees may explain, too, each in
+/// its own way. The best first.
+fn single_closer(evidence: &Evidence, mut looked: Vec<Looked>) -> Vec<Looked> {
+    let is_single =
+        |looked: &&Looked| looked.fitted.model.tree.rules.len() == 1 && looked.is_worth_regrouping(evidence);
+    let Some(single) = looked.iter().find(is_single) else { return looked };
+    let plain = Stage { class: Class::Plain, ..Stage::LAST };
+    let found = rule_by_rule(evidence, single.fitted.clone(), plain, &Kind::FEW_ANSWERS);
+    if found.contradicted < single.fitted.contradicted {
+        let found = fit::improve(evidence, found, Stage::LAST, &Budget::of(LONG));
+        looked.push(Looked::as_it_is(fit::settle_nans(evidence, found)));
+    }
+    recounted(evidence, looked)
 }
 
 /// Other structures that no answer contradicts either, with the rules of a model that none does.

@@ -6,7 +6,7 @@
 //! sum among them is dissolved or takes another of them in, what it adds last and what a sum among them adds change
 //! places, its products are rounded before, or what it hands on is added to +0 by a sum of its own.
 
-use mmaprobe_model::tree::{Added, Fused, Model, Node, NodeId, Normalised, Rule, Tree, ZeroSigns};
+use mmaprobe_model::tree::{Added, Fused, Model, Node, NodeId, Normalised, Rule, Tree, ZeroSigns, ZeroTerms};
 
 use super::knobs::{Knob, Turned};
 
@@ -214,9 +214,19 @@ fn variants(children: &[Term], rule: &Rule, rules: &[Rule]) -> Vec<Variant> {
             push(change, Term::Sum(grouped(children, &groups, of_groups), rule.clone()));
         }
     }
+    // Whether sums that are zero count shows in no sum of leaves.
+    let is_of_leaves = !children.iter().any(|child| matches!(child, Term::Sum(..)));
     for of_links in &new {
         let chains = chained(children, rule, of_links);
-        for (change, tree) in chains.into_iter().chain(dots_chained(children, rule, of_links)) {
+        let otherwise = match (is_of_leaves, with_other_zeros(rule), with_other_zeros(of_links)) {
+            (true, Some(rule), Some(of_links)) => chained(children, &rule, &of_links),
+            _ => Vec::new(),
+        };
+        let otherwise = otherwise
+            .into_iter()
+            .map(|(change, tree)| (format!("{change}, with other sums of zero that count"), tree));
+        let dots = dots_chained(children, rule, of_links);
+        for (change, tree) in chains.into_iter().chain(otherwise).chain(dots) {
             push(change, tree);
         }
     }
@@ -257,6 +267,17 @@ fn variants(children: &[Term], rule: &Rule, rules: &[Rule]) -> Vec<Variant> {
         tree,
     }));
     all
+}
+
+/// The rule, with sums that are zero taking part in the largest exponent where they do not, and the other way round.
+fn with_other_zeros(rule: &Rule) -> Option<Rule> {
+    let Added::Fused(fused) = &rule.added else { return None };
+    let zeros = match fused.zeros {
+        ZeroTerms::SumsCounted => ZeroTerms::Ignored,
+        ZeroTerms::Ignored => ZeroTerms::SumsCounted,
+        _ => return None,
+    };
+    Some(Rule { added: Added::Fused(Fused { zeros, ..fused.clone() }), ..rule.clone() })
 }
 
 /// Whether what a sum of one rule hands on is what it was handed, so that its own summands might as well be those of

@@ -85,6 +85,9 @@ pub(super) fn placed(evidence: &Evidence, fitted: Fitted) -> Fitted {
     better_of(evidence, fitted, fit::settle_nans(evidence, placed))
 }
 
+/// A simpler tree is changed, too, where no more than so many times as many answers contradict it.
+const SIMPLER: usize = 2;
+
 /// The best of these, and what becomes of it where it explains most but for its tree. The best first.
 pub fn best_regrouped(evidence: &Evidence, looked: Vec<Looked>) -> Vec<Looked> {
     best_regrouped_if(evidence, looked, REGROUPED)
@@ -95,9 +98,20 @@ pub(super) fn best_regrouped_if(evidence: &Evidence, mut looked: Vec<Looked>, on
     if looked[0].is_explained() {
         return looked;
     }
-    let fitted = regrouped(evidence, looked[0].fitted.clone(), one_of);
-    if fitted.contradicted < looked[0].fitted.contradicted {
-        looked.insert(0, Looked::as_it_is(fitted));
+    let most = looked[0].fitted.contradicted;
+    let sums = |looked: &Looked| looked.fitted.model.tree.nodes.len();
+    // What happens to explain most may be further from the tree than the simpler one that both come from.
+    let is_simpler =
+        |other: &&Looked| sums(other) < sums(&looked[0]) && other.fitted.contradicted <= SIMPLER * most;
+    let simpler = looked.iter().skip(1).find(is_simpler).map(|looked| looked.fitted.clone());
+    for start in std::iter::once(looked[0].fitted.clone()).chain(simpler) {
+        let fitted = regrouped(evidence, start, one_of);
+        if fitted.contradicted < looked[0].fitted.contradicted {
+            looked.insert(0, Looked::as_it_is(fitted));
+        }
+        if looked[0].is_explained() {
+            break;
+        }
     }
     looked
 }
