@@ -7,6 +7,9 @@
 //! only that one is unknown. Each is first held against the rules that are known already: machines repeat
 //! themselves.
 
+use std::collections::HashSet;
+
+use mmaprobe_model::scalar::Scalar;
 use mmaprobe_model::tree::{Model, Node, RuleId};
 use mmaprobe_probes::Summand;
 use mmaprobe_probes::sums::Sum;
@@ -127,6 +130,36 @@ impl<'e> ByDepth<'e> {
     }
 }
 
+/// Answers that the rules of some sums leave unexplained.
+#[derive(Default)]
+struct Left(HashSet<*const Answered>);
+
+impl Left {
+    /// Adds those of these answers that no model of a beam explains, if they are few.
+    fn extend(&mut self, beam: &[Fitted], about: &[&Answered]) {
+        let is_few = (1..=about.len() / FEW).contains(&beam[0].contradicted);
+        if !is_few {
+            return;
+        }
+        let mut unexplained = about.to_vec();
+        for fitted in beam {
+            let mut executor = Scalar::new(&fitted.model).expect("a fitted model can be executed");
+            unexplained.retain(|answered| !fit::explains(&mut executor, answered));
+        }
+        self.0.extend(unexplained.into_iter().map(std::ptr::from_ref));
+    }
+
+    fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The answers without these.
+    fn out_of<'e>(&self, mut answers: Vec<&'e Answered>) -> Vec<&'e Answered> {
+        answers.retain(|answered| !self.0.contains(&std::ptr::from_ref::<Answered>(answered)));
+        answers
+    }
+}
+
 /// Finds rules for a tree; the rules that it comes with are where the search starts. Deterministic for any number of
 /// threads.
 pub fn fit(evidence: &Evidence, start: &Model, rules: Start, effort: Effort) -> Fitted {
@@ -166,11 +199,13 @@ pub fn fit(evidence: &Evidence, start: &Model, rules: Start, effort: Effort) -> 
         }
         // Formats with little range show some distances with subnormal operands alone.
         let is_about_alignment = [Class::Plain, Class::Subnormal].contains(&class);
+        // What no rule of a sum above explains is not what the next is looked for.
+        let mut left = Left::default();
         // Whether a sum above has left something unexplained.
         let mut leaves_any = false;
         for (depth, &rule) in order.iter().enumerate() {
             search.budget = Budget::of(each);
-            let about = by_depth.answers(class, depth, usize::MAX);
+            let about = left.out_of(by_depth.answers(class, depth, usize::MAX));
             beam = search.scored(beam, &about);
             if class == Class::Plain && beam[0].contradicted > 0 {
                 beam = search.scored(with_known_rules(beam, &order[..depth], rule), &about);
@@ -189,7 +224,7 @@ pub fn fit(evidence: &Evidence, start: &Model, rules: Start, effort: Effort) -> 
             search.scope = Scope::One { rule, and_from: if depth == 0 { own_rules } else { usize::MAX } };
             let [few, combining] = [each / 2, each].map(Budget::of);
             for summands in SUMMANDS {
-                let answers = by_depth.answers(class, depth, summands);
+                let answers = left.out_of(by_depth.answers(class, depth, summands));
                 // One summand is aligned to nothing.
                 let (kinds, combining) = match summands {
                     1 => (Some(&Kind::ONE_SUMMAND[..]), &few),
@@ -219,7 +254,8 @@ pub fn fit(evidence: &Evidence, start: &Model, rules: Start, effort: Effort) -> 
                 beam = search.scored(beam, &about);
                 retain_best(&mut beam);
             }
-            leaves_any = beam[0].contradicted > 0;
+            left.extend(&beam, &about);
+            leaves_any = beam[0].contradicted > 0 || !left.is_empty();
             is_hopeless = search.budget.is_spent() && beam[0].contradicted * HOPELESS > about.len();
             if is_hopeless {
                 break;
