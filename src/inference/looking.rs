@@ -338,13 +338,13 @@ fn improved_at_last(evidence: &Evidence, start: Fitted, budget: u64) -> Fitted {
     fit::settle_nans(evidence, found)
 }
 
-/// Rules found sum by sum in the trees that masks show, that a closer look does, and in which a quick look explained
-/// most; then longer looks where quick ones were cut short. The best first.
+/// Rules found sum by sum in the trees that masks show, in the regular one that is most like what a closer look shows, in
+/// that, and in those in which a quick look explained most; then longer looks where quick ones were cut short. The best first.
 pub fn longer(starts: &Starts, mut looked: Vec<Looked>) -> Vec<Looked> {
     let evidence = starts.evidence;
     let best = looked.iter().map(|looked| looked.start.clone());
     let mut chosen: Vec<Model> = Vec::new();
-    for start in starts.shown(1).chain(best) {
+    for start in starts.shown(0).chain(starts.regular()).chain(starts.shown(1)).chain(best) {
         if chosen.len() < EARLY && !chosen.iter().any(|known| known.tree.adds_the_same(&start.tree)) {
             chosen.push(start);
         }

@@ -54,7 +54,7 @@ pub fn nearest(signature: &Signature, found: &Skeleton) -> Option<Skeleton> {
 }
 
 /// So many times more is alike than not between orders that are like each other.
-const ALIKE: i64 = 3;
+const ALIKE: i64 = 2;
 
 /// Groups that are summed first, of neighbours or of strided products, from either end, one added after the other to c,
 /// or to each other and c last.
