@@ -34,7 +34,7 @@ fn model(machine: &Machine) -> Model {
                 Product::FlushedBelow { exponent: *exponent, sign_kept: *signed }
             }
         },
-        tree: Tree { nodes: builder.nodes, rules: builder.rules },
+        tree: Tree { nodes: builder.nodes.into(), rules: builder.rules },
         d: format(&machine.d),
         nan: nan(machine),
     }

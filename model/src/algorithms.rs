@@ -441,7 +441,7 @@ impl<'t> Builder<'t> {
             c: Operand::plain(types.c),
             scale: types.scale,
             product: Product::Exact,
-            tree: Tree { nodes: self.nodes, rules },
+            tree: Tree { nodes: self.nodes.into(), rules },
             d: types.d,
             nan,
         }
@@ -602,7 +602,7 @@ impl<'t> Builder<'t> {
         let down = |fraction_bits, far| Alignment { fraction_bits, rounding: Rounding::Down, far };
         let far = c_rz_below.map(|distance| Far { distance, rounding: Rounding::TowardZero });
         let add = Fused {
-            alignment: vec![down(dot_fraction_bits, None), down(c_fraction_bits, far)],
+            alignment: vec![down(dot_fraction_bits, None), down(c_fraction_bits, far)].into(),
             ..self.fused(fraction_bits, Rounding::Down)
         };
         let add = Rule { added: Added::Fused(add), normalised: Normalised::To(round), ..dot(Rounding::Down) };

@@ -173,7 +173,8 @@ impl Model {
         }
         let &Model { k, a, b, c, scale, product, d, nan, .. } = self;
         let rules = self.rules.iter().map(Rule::rule).collect();
-        tree::Model { k, a, b, c, scale, product, tree: Tree { nodes, rules }, d, nan }.canonical()
+        tree::Model { k, a, b, c, scale, product, tree: Tree { nodes: nodes.into(), rules }, d, nan }
+            .canonical()
     }
 }
 
@@ -218,7 +219,14 @@ impl Rule {
             Added::Exact => tree::Added::Exact,
             Added::Fused { alignment, exponents, floor, zeros, carry, sticky } => {
                 let alignment = alignment.to_vec();
-                tree::Added::Fused(Fused { alignment, exponents, floor, zeros, carry, sticky })
+                tree::Added::Fused(Fused {
+                    alignment: alignment.into(),
+                    exponents,
+                    floor,
+                    zeros,
+                    carry,
+                    sticky,
+                })
             }
         };
         tree::Rule { added, zero, infinite_operands_first, normalised }

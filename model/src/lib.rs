@@ -43,6 +43,7 @@ pub mod format;
 pub mod naming;
 pub mod rounding;
 pub mod scalar;
+pub mod shared;
 pub mod tree;
 
 pub use compiled::{Compiled, Level};
@@ -51,4 +52,5 @@ pub use execute::Executor;
 pub use format::{Decoded, Format};
 pub use rounding::Rounding;
 pub use scalar::Scalar;
+pub use shared::Shared;
 pub use tree::Model;

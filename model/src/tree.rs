@@ -9,6 +9,7 @@ use alloc::vec::Vec;
 
 use crate::format::{Format, RoundTo};
 use crate::rounding::Rounding;
+use crate::shared::Shared;
 
 /// What an instruction computes: d = f(c, a, b), bit for bit.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -115,7 +116,7 @@ pub type RuleId = usize;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tree {
     /// The nodes; children stand before their parents, and the root is last.
-    pub nodes: Vec<Node>,
+    pub nodes: Shared<Node>,
     /// The rules that sums refer to.
     pub rules: Vec<Rule>,
 }
@@ -127,7 +128,8 @@ impl Tree {
             (Node::Sum { children: one, .. }, Node::Sum { children: another, .. }) => one == another,
             _ => one == another,
         };
-        self.nodes.len() == other.nodes.len() && self.nodes.iter().zip(&other.nodes).all(is_same)
+        let is_each_same = || self.nodes.iter().zip(&other.nodes).all(is_same);
+        self.nodes.is_shared_with(&other.nodes) || self.nodes.len() == other.nodes.len() && is_each_same()
     }
 }
 
@@ -215,7 +217,7 @@ pub enum Added {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fused {
     /// How each child is aligned; the last entry holds for all further children.
-    pub alignment: Vec<Alignment>,
+    pub alignment: Shared<Alignment>,
     /// Whether exponents are taken raw or normalised.
     pub exponents: Exponents,
     /// The least that the largest exponent can be.
@@ -234,7 +236,7 @@ impl Fused {
     /// A fused sum that aligns all summands alike, with raw exponents and no limits.
     pub fn uniform(fraction_bits: u32, rounding: Rounding) -> Fused {
         Fused {
-            alignment: vec![Alignment { fraction_bits, rounding, far: None }],
+            alignment: vec![Alignment { fraction_bits, rounding, far: None }].into(),
             exponents: Exponents::Raw,
             floor: None,
             zeros: ZeroTerms::Ignored,
@@ -490,7 +492,7 @@ impl Model {
             c: Operand::plain(accumulator),
             scale: None,
             product: Product::Exact,
-            tree: Tree { nodes, rules: vec![Rule::ieee(accumulator)] },
+            tree: Tree { nodes: nodes.into(), rules: vec![Rule::ieee(accumulator)] },
             d: accumulator,
             nan: NanRule::Unknown,
         }
@@ -538,7 +540,7 @@ impl Model {
             moved[id] = nodes.len();
             nodes.push(node);
         }
-        Model { tree: Tree { nodes, rules }, ..self.clone() }
+        Model { tree: Tree { nodes: nodes.into(), rules }, ..self.clone() }
     }
 
     /// Checks that the model can be executed.
@@ -585,25 +587,32 @@ impl Model {
         {
             return Err(ModelError::ProductFractionBits);
         }
-        for (index, rule) in self.tree.rules.iter().enumerate() {
-            let too_many = ModelError::FractionBits { rule: index };
-            if let Added::Fused(fused) = &rule.added
-                && (fused.alignment.is_empty()
-                    || fused.alignment.iter().any(|alignment| alignment.fraction_bits > 64))
-            {
-                return Err(too_many);
-            }
-            if let Normalised::To(round) = &rule.normalised
-                && round.fraction_bits > round.format.fraction_bits
-            {
-                return Err(too_many);
-            }
+        self.tree.rules.iter().enumerate().try_for_each(|(index, rule)| self.check_rule(index, rule))?;
+        let is_sum = matches!(nodes.last(), Some(Node::Sum { .. }));
+        if is_sum { Ok(()) } else { Err(ModelError::RootNotRounded) }
+    }
+
+    /// Checks that the model can be executed with this as its rule of this index, if it can be with another.
+    pub(crate) fn check_rule(&self, index: RuleId, rule: &Rule) -> Result<(), ModelError> {
+        let too_many = ModelError::FractionBits { rule: index };
+        if let Added::Fused(fused) = &rule.added
+            && (fused.alignment.is_empty()
+                || fused.alignment.iter().any(|alignment| alignment.fraction_bits > 64))
+        {
+            return Err(too_many);
         }
-        match nodes.last() {
-            Some(Node::Sum { rule, .. }) if matches!(&self.tree.rules[*rule].normalised, Normalised::To(round) if round.format == self.d) => {
-                Ok(())
+        let format = match &rule.normalised {
+            Normalised::To(round) if round.fraction_bits > round.format.fraction_bits => {
+                return Err(too_many);
             }
-            _ => Err(ModelError::RootNotRounded),
+            Normalised::To(round) => Some(round.format),
+            Normalised::No { .. } => None,
+        };
+        match self.tree.nodes.last() {
+            Some(Node::Sum { rule: of_root, .. }) if *of_root == index && format != Some(self.d) => {
+                Err(ModelError::RootNotRounded)
+            }
+            _ => Ok(()),
         }
     }
 }

@@ -230,6 +230,7 @@ fn a_tree_of_another_shape_is_drawn() {
         Node::Sum { children: vec![2, 3], rule: 0 },
         Node::Accumulator,
         Node::Sum { children: vec![4, 5], rule: 0 },
-    ];
+    ]
+    .into();
     check_unnamed(&model, "No published algorithm adds like this: c + ((0 + p0) + p1).");
 }

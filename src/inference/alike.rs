@@ -115,7 +115,7 @@ fn with_two_rules(model: &Model) -> Option<Model> {
         *rule = ROOT;
     }
     let sums = nodes.iter().filter(|node| matches!(node, Node::Sum { .. })).count();
-    two.tree = Tree { nodes, rules: vec![root.clone(), root] };
+    two.tree = Tree { nodes: nodes.into(), rules: vec![root.clone(), root] };
     (sums > 1).then_some(two)
 }
 
@@ -140,8 +140,9 @@ impl Combinations {
             let fused = fused.clone();
             kinds.flat_map(move |(exponents, zeros)| {
                 let fused = Fused { exponents, zeros, sticky, carry: None, floor: None, ..fused.clone() };
-                grid::alignments()
-                    .map(move |alignment| Added::Fused(Fused { alignment: vec![alignment], ..fused.clone() }))
+                grid::alignments().map(move |alignment| {
+                    Added::Fused(Fused { alignment: vec![alignment].into(), ..fused.clone() })
+                })
             })
         };
         let rounded =

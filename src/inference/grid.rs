@@ -191,7 +191,7 @@ fn one_by_one(best: &Fitted, variant: usize, trial: Trial) -> Vec<Fitted> {
     let mut found = best.clone();
     if variant < 2 {
         let fused = variant_of(&best.model.tree.rules[rule], variant);
-        found.model.tree.rules[rule].added = Added::Fused(Fused { alignment: vec![WHOLE], ..fused });
+        found.model.tree.rules[rule].added = Added::Fused(Fused { alignment: vec![WHOLE].into(), ..fused });
         found.contradicted = budget.contradicted(&found.model, answers, usize::MAX);
     }
     for position in 0..arity {
@@ -279,7 +279,8 @@ impl Combinations {
             return None;
         }
         let sticky = fused.sticky != (variant == 1);
-        let first = |alignment| Added::Fused(Fused { alignment: vec![alignment], sticky, ..fused.clone() });
+        let first =
+            |alignment| Added::Fused(Fused { alignment: vec![alignment].into(), sticky, ..fused.clone() });
         Some(Combinations {
             added: alignments().map(first).collect(),
             others: alignments().map(Other::Rest).collect(),
@@ -298,7 +299,7 @@ impl Combinations {
         };
         let position = variant / 2;
         let far = |distance| Rounding::EVERY.map(|rounding| Other::Far(position, Far { distance, rounding }));
-        let with = |alignment| Added::Fused(Fused { alignment: aligned(alignment), ..fused.clone() });
+        let with = |alignment| Added::Fused(Fused { alignment: aligned(alignment).into(), ..fused.clone() });
         let before = if variant == 2 { rest } else { first }.fraction_bits;
         (variant <= 2).then(|| Combinations {
             added: alignments_near(before, nearby).map(with).collect(),
@@ -312,7 +313,7 @@ impl Combinations {
     fn exponents(model: &Model, rule: RuleId, variant: usize) -> Option<Combinations> {
         let own = &model.tree.rules[rule];
         let fused = knobs::aligned(&own.added);
-        let with = |alignment| Fused { alignment: vec![alignment], ..fused.clone() };
+        let with = |alignment| Fused { alignment: vec![alignment].into(), ..fused.clone() };
         let nearby = || alignments_near(fused.alignment[0].fraction_bits, NEARBY);
         let carry = |bits| Beyond::EVERY.map(|beyond| Other::Carry(Carry { bits, beyond }));
         let (added, others): (Vec<Fused>, Vec<Other>) = match variant {
@@ -467,7 +468,7 @@ fn open(model: &Model, rule: RuleId) -> Option<Other> {
 /// or with a sticky bit where there was none, or without one.
 fn aligned(own: &Rule, variant: usize) -> impl Iterator<Item = Added> {
     let fused = variant_of(own, variant);
-    let with = move |alignment| Added::Fused(Fused { alignment: vec![alignment], ..fused.clone() });
+    let with = move |alignment| Added::Fused(Fused { alignment: vec![alignment].into(), ..fused.clone() });
     std::iter::once(Added::Exact).chain(alignments().map(with))
 }
 
@@ -475,7 +476,9 @@ fn aligned(own: &Rule, variant: usize) -> impl Iterator<Item = Added> {
 fn aligned_apart(own: &Rule, variant: usize) -> impl Iterator<Item = Added> {
     let fused = variant_of(own, variant);
     let some = alignments().flat_map(|alignment| [[alignment, WHOLE], [WHOLE, alignment]]);
-    some.map(move |alignment| Added::Fused(Fused { alignment: alignment.to_vec(), ..fused.clone() }))
+    some.map(move |alignment| {
+        Added::Fused(Fused { alignment: alignment.into_iter().collect(), ..fused.clone() })
+    })
 }
 
 fn variant_of(own: &Rule, variant: usize) -> Fused {

@@ -45,7 +45,7 @@ pub fn regrouped(model: &Model) -> Vec<Turned> {
     let canonical = model.canonical();
     let mut all: Vec<Turned> = Vec::new();
     for (choice, tree) in trees.into_iter().chain(changed_alike(&own, &model.tree.rules)) {
-        let mut into = Tree { nodes: Vec::new(), rules: Vec::new() };
+        let mut into = Tree { nodes: Vec::new().into(), rules: Vec::new() };
         build(&tree, &mut into);
         let other = Model { tree: into, ..model.clone() };
         let is_other = other.check().is_ok() && other.canonical() != canonical;
@@ -606,7 +606,8 @@ mod tests {
         let found = trees(&model);
         assert!(found.iter().any(|tree| tree == "(c (p0 p1 p2 p3))"), "{found:?}");
         let Added::Fused(fused) = &mut model.tree.rules[0].added else { panic!() };
-        fused.alignment.push(fused.alignment[0]);
+        let first = fused.alignment[0];
+        fused.alignment.push(first);
         let found = trees(&model);
         assert!(found.iter().any(|tree| tree == "(c (p1 p2 p3 p0))"), "{found:?}");
     }

@@ -309,8 +309,9 @@ pub fn start(signature: &Signature, skeleton: &Skeleton, structure: Structure) -
         // The accumulator may be aligned in another way than the sum it is added to.
         let fused = Fused {
             alignment: [24, 31]
+                .into_iter()
                 .map(|fraction_bits| tree::Alignment { fraction_bits, rounding: Rounding::Down, far: None })
-                .to_vec(),
+                .collect(),
             exponents: Exponents::Raw,
             zeros: ZeroTerms::SumsCounted,
             ..Fused::uniform(24, Rounding::Down)
@@ -324,7 +325,7 @@ pub fn start(signature: &Signature, skeleton: &Skeleton, structure: Structure) -
         c: Operand::plain(signature.c),
         scale: signature.scale,
         product: Product::Exact,
-        tree: Tree { nodes: builder.nodes, rules },
+        tree: Tree { nodes: builder.nodes.into(), rules },
         d: signature.d,
         nan: NanRule::Unknown,
     }

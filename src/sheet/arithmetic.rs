@@ -458,7 +458,7 @@ impl From<&Rule> for SumRule {
             added: match &rule.added {
                 Added::Exact => WordOr::Word(ExactWord),
                 Added::Fused(fused) => WordOr::Map(FusedRule {
-                    fused: OneOrMany(fused.alignment.clone()),
+                    fused: OneOrMany(fused.alignment.to_vec()),
                     exponents: fused.exponents,
                     zeros: fused.zeros,
                     floor: fused.floor,
@@ -493,7 +493,7 @@ impl TryFrom<&SumRule> for Rule {
                 WordOr::Word(ExactWord) => Added::Exact,
                 WordOr::Map(FusedRule { fused, exponents, zeros, floor, carry, sticky }) => {
                     Added::Fused(Fused {
-                        alignment: fused.0.clone(),
+                        alignment: fused.0.clone().into(),
                         exponents: *exponents,
                         floor: floor.map(bounded).transpose()?,
                         zeros: *zeros,
@@ -593,7 +593,7 @@ impl TryFrom<&Arithmetic> for Model {
             c: arithmetic.c,
             scale: arithmetic.scale.map(Scale::from),
             product,
-            tree: Tree { nodes, rules },
+            tree: Tree { nodes: nodes.into(), rules },
             d: arithmetic.d,
             nan: match &arithmetic.nan {
                 WordOr::Word(NanWord::Unknown) => NanRule::Unknown,

@@ -105,7 +105,7 @@ pub fn chain(model: &Model, order: &[usize], round: RoundTo, last: Option<RoundT
         nodes.push(Node::Sum { children: vec![sum, sum + 1], rule });
     }
     let rules = [round].into_iter().chain(last).map(rule).collect();
-    Model { tree: Tree { nodes, rules }, ..model.clone() }
+    Model { tree: Tree { nodes: nodes.into(), rules }, ..model.clone() }
 }
 
 fn rounding(format: Format, rounding: Rounding) -> RoundTo {

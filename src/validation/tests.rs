@@ -104,7 +104,7 @@ fn fused(k: usize, fraction_bits: u32) -> Model {
     let mut rule = Rule::ieee(FP32);
     rule.added = Added::Fused(Fused::uniform(fraction_bits, Rounding::TowardZero));
     rule.round_to().unwrap().rounding = Rounding::TowardZero;
-    model.tree.nodes = nodes;
+    model.tree.nodes = nodes.into();
     model.tree.rules = vec![rule];
     model
 }
@@ -169,7 +169,7 @@ fn what_few_bits_of_results_hide_is_found_where_c_is_a_tie() {
         let [rule] = &model.tree.rules[..] else { panic!() };
         let (of_products, mut last) = (rule.clone(), rule.clone());
         let Added::Fused(fused) = &mut last.added else { panic!() };
-        fused.alignment = vec![fused.alignment[0]; 2];
+        fused.alignment = vec![fused.alignment[0]; 2].into();
         fused.alignment[0].rounding = rounding;
         model.tree.nodes[17] = Node::Sum { children: (0..16).collect(), rule: 0 };
         model.tree.nodes.push(Node::Sum { children: vec![17, 16], rule: 1 });

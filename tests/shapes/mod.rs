@@ -35,7 +35,7 @@ fn model(k: usize, factors: Format, nodes: Nodes, rules: Vec<Rule>) -> Model {
         c: Operand::plain(format::FP32),
         scale: None,
         product: Product::Exact,
-        tree: Tree { nodes: nodes.0, rules },
+        tree: Tree { nodes: nodes.0.into(), rules },
         d: format::FP32,
         nan: NanRule::Unknown,
     }
@@ -86,7 +86,8 @@ pub fn two_precisions(k: usize) -> Model {
         alignment: vec![
             Alignment { fraction_bits: 31, rounding: Rounding::Down, far: None },
             Alignment { fraction_bits: 24, rounding: Rounding::Down, far: None },
-        ],
+        ]
+        .into(),
         exponents: Exponents::Normalised,
         ..Fused::uniform(0, Rounding::Down)
     };
@@ -125,7 +126,8 @@ pub fn even_and_odd_dots(k: usize) -> Model {
         alignment: vec![
             Alignment { fraction_bits: 31, rounding: Rounding::Down, far: None },
             Alignment { fraction_bits: 24, rounding: Rounding::Down, far },
-        ],
+        ]
+        .into(),
         floor: Some(-126),
         zeros: ZeroTerms::SumsCounted,
         ..Fused::uniform(0, Rounding::Down)

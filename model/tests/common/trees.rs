@@ -152,7 +152,7 @@ pub fn model(rng: &mut impl Rng) -> Model {
         },
         _ => Product::Exact,
     };
-    Model { k, a, b, c, scale, product, tree: Tree { nodes, rules }, d, nan: NanRule::Unknown }
+    Model { k, a, b, c, scale, product, tree: Tree { nodes: nodes.into(), rules }, d, nan: NanRule::Unknown }
 }
 
 /// The model with one thing different, mostly a rule; with the same tree and formats.

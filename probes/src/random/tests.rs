@@ -57,7 +57,7 @@ fn correctly_rounded(signature: &Signature) -> Model {
         c: Operand::plain(signature.c),
         scale: signature.scale,
         product: Product::Exact,
-        tree: Tree { nodes, rules: vec![Rule::ieee(signature.d), open] },
+        tree: Tree { nodes: nodes.into(), rules: vec![Rule::ieee(signature.d), open] },
         d: signature.d,
         nan: tree::NanRule::Unknown,
     }

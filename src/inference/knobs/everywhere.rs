@@ -35,7 +35,7 @@ pub fn turn_everywhere(model: &Model, signature: &Signature, class: Class) -> Ve
         for fraction_bits in 0..=MOST_FRACTION_BITS {
             for rounding in Rounding::EVERY {
                 let alignment = vec![Alignment { fraction_bits, rounding, far: None }];
-                let added = Added::Fused(Fused { alignment, ..fused.clone() });
+                let added = Added::Fused(Fused { alignment: alignment.into(), ..fused.clone() });
                 let choice = format!("F = {fraction_bits}, {rounding}");
                 push("alignment as a whole", choice, &Rule { added, ..own.clone() });
             }

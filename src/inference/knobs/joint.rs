@@ -28,7 +28,7 @@ pub fn turn_alignments(model: &Model, closely: bool, scope: Scope) -> Vec<Turned
         let mut push = |alignment: Vec<Alignment>, exponents, zeros, choice: String| {
             let mut other = model.clone();
             other.tree.rules[rule].added =
-                Added::Fused(Fused { alignment, exponents, zeros, ..fused.clone() });
+                Added::Fused(Fused { alignment: alignment.into(), exponents, zeros, ..fused.clone() });
             let knob = Knob { what: "alignment as a whole".to_string(), rule: Some(rule) };
             turned.push(Turned { knob, choice, model: other });
         };
@@ -56,7 +56,7 @@ pub fn turn_alignments(model: &Model, closely: bool, scope: Scope) -> Vec<Turned
             for difference in -2i32..=2 {
                 for rounding in std::iter::once(None).chain(Rounding::EVERY.map(Some)) {
                     for (zeros, zero_words) in ZEROS {
-                        let mut alignment = fused.alignment.clone();
+                        let mut alignment = fused.alignment.to_vec();
                         for alignment in &mut alignment {
                             let bits = alignment.fraction_bits.saturating_add_signed(difference);
                             alignment.fraction_bits = bits.min(MOST_FRACTION_BITS);
@@ -281,7 +281,7 @@ fn turn_far_within(
     let mut turned = Vec::new();
     for (rule, own) in rules(model, scope) {
         let Added::Fused(fused) = &own.added else { continue };
-        let mut own = fused.alignment.clone();
+        let mut own = fused.alignment.to_vec();
         if own.len() == 1 {
             own.push(own[0]);
         }
@@ -307,7 +307,8 @@ fn turn_far_within(
                         alignment.pop();
                     }
                     let mut other = model.clone();
-                    other.tree.rules[rule].added = Added::Fused(Fused { alignment, ..fused.clone() });
+                    other.tree.rules[rule].added =
+                        Added::Fused(Fused { alignment: alignment.into(), ..fused.clone() });
                     let knob = Knob { what: "far summands as a whole".to_string(), rule: Some(rule) };
                     let choice = format!("{what}, rounded {rounding} more than {distance} below");
                     turned.push(Turned { knob, choice, model: other });
@@ -356,8 +357,10 @@ pub fn turn_exact_but_far(model: &Model) -> Vec<Turned> {
                     let far = Some(Far { distance, rounding: Rounding::ToOdd });
                     let alignment = vec![Alignment { fraction_bits, rounding, far }];
                     let mut other = model.clone();
-                    other.tree.rules[rule].added =
-                        Added::Fused(Fused { alignment, ..Fused::uniform(fraction_bits, rounding) });
+                    other.tree.rules[rule].added = Added::Fused(Fused {
+                        alignment: alignment.into(),
+                        ..Fused::uniform(fraction_bits, rounding)
+                    });
                     let knob = Knob { what: "alignment as a whole".to_string(), rule: Some(rule) };
                     let choice = format!("F = {fraction_bits}, {rounding}, RO more than {distance} below");
                     turned.push(Turned { knob, choice, model: other });

@@ -125,10 +125,11 @@ mod tests {
         let leaves = std::iter::once(Node::Accumulator).chain(order.map(Node::Product));
         let mut nodes: Vec<Node> = leaves.collect();
         nodes.push(Node::Sum { children: (0..5).collect(), rule: 0 });
-        let added = Added::Fused(Fused { alignment, ..Fused::uniform(0, Rounding::TowardZero) });
+        let added =
+            Added::Fused(Fused { alignment: alignment.into(), ..Fused::uniform(0, Rounding::TowardZero) });
         let normalised = Normalised::To(format::RoundTo::nearest_even(format::FP32));
         let rules = vec![Rule { added, normalised, ..model.tree.rules[0].clone() }];
-        model.tree = Tree { nodes, rules };
+        model.tree = Tree { nodes: nodes.into(), rules };
         model
     }
 

@@ -133,7 +133,7 @@ fn turn_addition(
     let current = aligned(&rule.added);
     let common = current.alignment[0].rounding;
     let uniform = |fraction_bits| Fused {
-        alignment: vec![Alignment { fraction_bits, rounding: common, far: None }],
+        alignment: vec![Alignment { fraction_bits, rounding: common, far: None }].into(),
         ..current.clone()
     };
     for fraction_bits in 0..=MOST_FRACTION_BITS {
@@ -175,7 +175,7 @@ fn turn_addition(
     if shape.arity >= 2 {
         let pair = |first, rest| {
             with(Added::Fused(Fused {
-                alignment: if first == rest { vec![first] } else { vec![first, rest] },
+                alignment: if first == rest { vec![first] } else { vec![first, rest] }.into(),
                 ..fused.clone()
             }))
         };

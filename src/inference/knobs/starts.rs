@@ -123,7 +123,7 @@ pub(super) fn sum_lone_products(model: &Model, summed: bool) -> Option<Model> {
         into.push(copied);
         moved.push(into.len() - 1);
     }
-    Some(Model { tree: Tree { nodes: into, rules: model.tree.rules.clone() }, ..model.clone() })
+    Some(Model { tree: Tree { nodes: into.into(), rules: model.tree.rules.clone() }, ..model.clone() })
 }
 
 /// How a sum of two products is added: at once, or one after the other to +0.
