@@ -46,6 +46,10 @@ use round::Rounder;
 pub struct Scalar<'m> {
     model: &'m Model,
     executor: Executor<'m>,
+    /// The rules of sums: the model's, or others in their places.
+    rules: Vec<Rule>,
+    /// Whether they are the model's.
+    follows_model: bool,
     /// For each rule, how it rounds.
     rounders: Vec<Option<Rounder>>,
     /// How products are rounded.
@@ -182,6 +186,14 @@ impl Inputs {
     }
 }
 
+/// How a rule rounds, if it does.
+fn rounder(rule: &Rule) -> Option<Rounder> {
+    match &rule.normalised {
+        Normalised::To(round) => Some(Rounder::new(*round)),
+        Normalised::No { .. } => None,
+    }
+}
+
 impl<'m> Scalar<'m> {
     /// Prepares a model for execution.
     ///
@@ -191,12 +203,10 @@ impl<'m> Scalar<'m> {
         let plain = |operand: &Operand| {
             operand.subnormals == InputSubnormals::Kept && operand.infinities == InputInfinities::Kept
         };
-        let rounder = |rule: &Rule| match &rule.normalised {
-            Normalised::To(round) => Some(Rounder::new(*round)),
-            Normalised::No { .. } => None,
-        };
         Ok(Scalar {
             executor: Executor::new(model)?,
+            rules: model.tree.rules.clone(),
+            follows_model: true,
             rounders: model.tree.rules.iter().map(rounder).collect(),
             of_products: match model.product {
                 Product::Rounded(round) => Some(Rounder::new(round)),
@@ -216,9 +226,42 @@ impl<'m> Scalar<'m> {
         })
     }
 
-    /// The model that is executed.
+    /// The model that is executed, or the one whose rules [others](Scalar::follow) are followed instead of.
     pub fn model(&self) -> &'m Model {
         self.model
+    }
+
+    /// Follows these rules from now on, in the place of the model's: what is executed is the model with these. It costs
+    /// little where few of them are others than those followed before.
+    ///
+    /// # Errors
+    /// If the model [cannot be executed](Model::check) with one of them. Those before it are followed then.
+    ///
+    /// # Panics
+    /// If there are not as many as the model has.
+    pub fn follow(&mut self, rules: &[Rule]) -> Result<(), ModelError> {
+        assert_eq!(rules.len(), self.rules.len(), "each takes the place of another");
+        self.follows_model = false;
+        self.differs.fill(false);
+        for (index, rule) in rules.iter().enumerate() {
+            if self.rules[index] != *rule {
+                self.model.check_rule(index, rule)?;
+                self.rules[index].clone_from(rule);
+                self.rounders[index] = rounder(rule);
+            }
+        }
+        Ok(())
+    }
+
+    /// What the general executor makes of a dot-add.
+    #[cold]
+    fn general(&mut self, a: &[u64], b: &[u64], c: u64, sa: &[u64], sb: &[u64]) -> u64 {
+        if self.follows_model {
+            return self.executor.dot_add(a, b, c, sa, sb);
+        }
+        let mut model = self.model.clone();
+        model.tree.rules.clone_from(&self.rules);
+        Executor::new(&model).expect("its rules have been checked").dot_add(a, b, c, sa, sb)
     }
 
     /// One dot-add d = f(c, a, b), on bit patterns, as [`Executor::dot_add`].
@@ -230,7 +273,7 @@ impl<'m> Scalar<'m> {
         self.decoders.decode(a, b, c, sa, sb, &mut elements);
         let d = self.evaluate(&elements);
         self.elements = elements;
-        d.unwrap_or_else(|| self.executor.dot_add(a, b, c, sa, sb))
+        d.unwrap_or_else(|| self.general(a, b, c, sa, sb))
     }
 
     /// One dot-add on operands that have been taken apart.
@@ -242,7 +285,7 @@ impl<'m> Scalar<'m> {
         if inputs.formats != self.formats {
             return self.dot_add(a, b, c[0], sa, sb);
         }
-        self.evaluate(&inputs.elements).unwrap_or_else(|| self.executor.dot_add(a, b, c[0], sa, sb))
+        self.evaluate(&inputs.elements).unwrap_or_else(|| self.general(a, b, c[0], sa, sb))
     }
 
     /// The value of a node, as it was evaluated last.
@@ -367,14 +410,13 @@ impl<'m> Scalar<'m> {
     }
 
     fn sum(&mut self, node: usize, children: &[usize], rule: usize) -> Option<()> {
-        let model = self.model;
-        let (number, rule) = (rule, &model.tree.rules[rule]);
+        let (number, rule) = (rule, &self.rules[rule]);
         let cells = &self.cells;
         let added = match &rule.added {
             Added::Exact => add::exact(cells, children, matches!(rule.normalised, Normalised::To(_))),
             Added::Fused(fused) => add::fused(fused, cells, children),
         };
-        let Some(mut total) = added else { return self.general_sum(node, children, rule) };
+        let Some(mut total) = added else { return self.general_sum(node, children, number) };
         if total.magnitude == 0 {
             let first = cells[children[0]].negative;
             let all_zeros_alike =
@@ -394,7 +436,7 @@ impl<'m> Scalar<'m> {
             }
             (Normalised::To(_), Some(rounder)) => {
                 let Some(mut rounded) = rounder.round(&total) else {
-                    return self.general_sum(node, children, rule);
+                    return self.general_sum(node, children, number);
                 };
                 if rounded.significand == 0 && total.magnitude != 0 {
                     rounded.negative &= rule.zero.underflow_keeps_sign;
@@ -408,13 +450,13 @@ impl<'m> Scalar<'m> {
 
     /// A sum that is left to the general executor.
     #[cold]
-    fn general_sum(&mut self, node: usize, children: &[usize], rule: &Rule) -> Option<()> {
+    fn general_sum(&mut self, node: usize, children: &[usize], rule: usize) -> Option<()> {
         self.values.clear();
         for &child in children {
             let value = self.value(child);
             self.values.push(value);
         }
-        let value = execute::sum(self.model, rule, self.values.iter(), &mut self.terms);
+        let value = execute::sum(self.model, &self.rules[rule], self.values.iter(), &mut self.terms);
         self.keep(node, value)
     }
 

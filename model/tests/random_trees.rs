@@ -11,7 +11,7 @@ use common::{cases, on_two_threads, trees};
 use mmaprobe_model::scalar::{Changes, Inputs, Known, Scalar};
 use mmaprobe_model::tree::NanRule;
 use mmaprobe_model::{Executor, Model, format};
-use rand::SeedableRng;
+use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
 #[test]
@@ -115,6 +115,47 @@ fn the_scalar_executor_gives_the_same_from_the_values_of_a_neighbour() {
         }
         // Few values are too wide to be kept.
         assert!(taken_over > trees * NEIGHBOURS * DOT_ADDS * 3 / 4, "{taken_over} of {trees} trees");
+    });
+}
+
+/// One executor after another set of rules: nothing is left of those that it followed before.
+#[test]
+fn the_scalar_executor_follows_other_rules() {
+    const CHANGES: u64 = 6;
+    const DOT_ADDS: u64 = 5;
+    on_two_threads(cases(10_000), 14, |trees, seed| {
+        let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
+        let mut x = DotAdd::default();
+        for tree in 0..trees {
+            let model = trees::model(&mut rng);
+            let operands = Operands::of(&model);
+            let mut own = Scalar::new(&model).unwrap();
+            let mut scalar = Scalar::new(&model).unwrap();
+            let mut known = Known::default();
+            for _ in 0..CHANGES {
+                let mut other = model.clone();
+                other.tree.rules = trees::neighbour(&model, &mut rng).tree.rules;
+                let is_other = |&rule: &usize| other.tree.rules[rule] != model.tree.rules[rule];
+                let places: Vec<usize> = (0..model.tree.rules.len()).filter(is_other).collect();
+                let changes = Changes::of_rules(&model, &places);
+                scalar.follow(&other.tree.rules).expect("the other can be executed");
+                let mut executor = Executor::new(&other).unwrap();
+                for _ in 0..DOT_ADDS {
+                    operands.fill(&mut rng, &mut x);
+                    let expected = executor.dot_add(&x.a, &x.b, x.c, &x.sa, &x.sb);
+                    let inputs = Inputs::new(&model, &x.a, &x.b, x.c, &x.sa, &x.sb);
+                    // All nodes are evaluated afterwards: what was left of other inputs would be gone.
+                    let bits = own.nodes(&inputs).and_then(|nodes| {
+                        known.same.clear();
+                        scalar.execute_from(&inputs, &nodes, &changes, &mut known)
+                    });
+                    assert!(bits.is_none_or(|bits| bits == expected), "tree {tree}: {x:x?} in {other:#?}");
+                    if rng.random() {
+                        assert_eq!(scalar.execute(&inputs), expected, "tree {tree}: {x:x?} in {other:#?}");
+                    }
+                }
+            }
+        }
     });
 }
 

@@ -1,11 +1,12 @@
 //! Holding many models that are alike against the same answers.
 
 use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
 
 use mmaprobe_model::Model;
 use mmaprobe_model::execute::Value;
 use mmaprobe_model::scalar::{Changes, Inputs, Kind, Known, Nodes, Scalar, Written};
-use mmaprobe_model::tree::{Node, NodeId};
+use mmaprobe_model::tree::{Node, NodeId, Rule, RuleId};
 use rustc_hash::FxBuildHasher;
 
 use super::evidence::Answered;
@@ -267,11 +268,24 @@ impl<'m, 'v> Neighbour<'m, 'v> {
     }
 }
 
+/// What neighbours with other rules are executed with, one after the other.
+struct Executing<'m> {
+    executor: Scalar<'m>,
+    /// The rules that others take the places of.
+    places: Vec<RuleId>,
+    /// What is different then.
+    changes: Changes,
+    /// As in [`Known`].
+    same: Vec<bool>,
+}
+
 /// A model, and what it makes of some answers' questions: what its neighbours are held against.
 pub struct Held<'a, 'm> {
     model: &'m Model,
     answers: Vec<&'a Answered>,
     values: Values,
+    /// One for each thread that holds a neighbour against them, at most.
+    idle: Mutex<Vec<Executing<'m>>>,
 }
 
 impl<'a, 'm> Held<'a, 'm> {
@@ -281,7 +295,7 @@ impl<'a, 'm> Held<'a, 'm> {
         let mut nodes = |inputs| executor.as_mut()?.nodes(inputs);
         let dot_adds = answers.iter().map(|answered| (&answered.inputs, nodes(&answered.inputs)));
         let values = Values::new(model, dot_adds);
-        Held { model, answers: answers.to_vec(), values }
+        Held { model, answers: answers.to_vec(), values, idle: Mutex::default() }
     }
 
     /// The number of answers.
@@ -296,15 +310,77 @@ impl<'a, 'm> Held<'a, 'm> {
 
     /// The same, and how many answers it was held against.
     pub fn contradicted_of(&self, other: &Model, limit: usize) -> (usize, usize) {
-        let Some(contradicting) = self.contradicting(other) else { return (limit, 0) };
+        if let Some(replaced) = self.replaced_in(other) {
+            return self.with_rules(&other.tree.rules, replaced, |neighbour| match neighbour {
+                Some(neighbour) => self.count(other, neighbour, limit),
+                None => (limit, 0),
+            });
+        }
+        match Neighbour::among(self.model, other, &self.values) {
+            Some(mut neighbour) => self.count(other, &mut neighbour, limit),
+            None => (limit, 0),
+        }
+    }
+
+    fn count(&self, other: &Model, neighbour: &mut Neighbour, limit: usize) -> (usize, usize) {
         let mut count = 0;
-        for index in contradicting {
-            count += 1;
-            if count >= limit {
-                return (count, index + 1);
+        for (index, answered) in self.answers.iter().enumerate() {
+            let d = neighbour.execute_one_of(index, &answered.inputs);
+            if fit::differ(other, d, answered.answer) {
+                count += 1;
+                if count >= limit {
+                    return (count, index + 1);
+                }
             }
         }
         (count, self.answers.len())
+    }
+
+    /// The rules that others take the places of in another model, if nothing else is different about it.
+    fn replaced_in(&self, other: &Model) -> Option<Vec<RuleId>> {
+        let Model { k, a, b, c, scale, product, tree, d, nan } = other;
+        let own = self.model;
+        let is_alike = tree.nodes.is_shared_with(&own.tree.nodes)
+            && tree.rules.len() == own.tree.rules.len()
+            && (k, scale, product, d, nan) == (&own.k, &own.scale, &own.product, &own.d, &own.nan)
+            && (a, b, c) == (&own.a, &own.b, &own.c);
+        let is_other = |&rule: &RuleId| tree.rules[rule] != own.tree.rules[rule];
+        is_alike.then(|| (0..tree.rules.len()).filter(is_other).collect())
+    }
+
+    /// What is made of the neighbour that has these rules, others in these places; `None` if it cannot be executed.
+    fn with_rules<R>(
+        &self,
+        rules: &[Rule],
+        replaced: Vec<RuleId>,
+        make: impl FnOnce(Option<&mut Neighbour>) -> R,
+    ) -> R {
+        let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        let Some(Executing { mut executor, places, changes, mut same }) = idle.or_else(|| self.executing())
+        else {
+            return make(None);
+        };
+        let can_be_executed = executor.follow(rules).is_ok();
+        let changes = if places == replaced { changes } else { Changes::of_rules(self.model, &replaced) };
+        same.clear();
+        same.resize(self.values.different, false);
+        let known = Known { same, ..Known::default() };
+        let (changes, values) = (Some(changes), Some(&self.values));
+        let mut neighbour = Neighbour { executor, changes, values, known, has_gaps: false };
+        let made = make(can_be_executed.then_some(&mut neighbour));
+        let Neighbour { executor, changes, known, .. } = neighbour;
+        if let Some(changes) = changes {
+            let executing = Executing { executor, places: replaced, changes, same: known.same };
+            self.idle.lock().unwrap_or_else(PoisonError::into_inner).push(executing);
+        }
+        made
+    }
+
+    /// The model itself; `None` if it cannot be executed.
+    fn executing(&self) -> Option<Executing<'m>> {
+        let executor = Scalar::new(self.model).ok()?;
+        let changes = Changes::of_rules(self.model, &[]);
+        Some(Executing { executor, places: Vec::new(), changes, same: Vec::new() })
     }
 
     /// The places of the answers that contradict another model; `None` if it cannot be executed.

@@ -74,6 +74,24 @@ pub struct Changes {
 }
 
 impl Changes {
+    /// What is different where others take the places of these rules of a model, and nothing else is.
+    pub fn of_rules(model: &Model, rules: &[RuleId]) -> Changes {
+        let nodes = &model.tree.nodes;
+        let kinds = Some(rules.iter().map(|&rule| Kind::Sum(rule)).collect());
+        let mut changes = Changes { own: vec![false; nodes.len()], nodes: Vec::new(), kinds };
+        let mut reached = vec![false; nodes.len()];
+        for (id, node) in nodes.iter().enumerate() {
+            if let Node::Sum { rule, .. } = node {
+                changes.own[id] = rules.contains(rule);
+            }
+            reached[id] = changes.own[id] || node.children().iter().any(|&child| reached[child]);
+            if reached[id] {
+                changes.nodes.push(id);
+            }
+        }
+        changes
+    }
+
     /// What is different about `other`; `None` where its values cannot be told from the tree alone: other
     /// trees, formats or rules for NaNs.
     pub fn between(model: &Model, other: &Model) -> Option<Changes> {
