@@ -38,6 +38,8 @@ const SAMPLED: usize = 400;
 /// model does not explain have to show at once that something is better.
 const PAIRED: usize = 30;
 const DECISIVE: usize = 3;
+/// So many models or more are held against answers as neighbours of the first.
+const ALIKE: usize = 4;
 /// Answers that candidates may be held against, all together, before the search is given up.
 const BUDGET: u64 = 80_000_000;
 
@@ -122,16 +124,18 @@ impl<'e, 'd> Search<'e, 'd> {
     }
 
     /// Scores models and sorts them, best first.
-    pub fn scored(&self, beam: Vec<Fitted>, answers: &[&Answered]) -> Vec<Fitted> {
-        let mut scored: Vec<Fitted> = beam
-            .into_par_iter()
-            .map(|fitted| Fitted {
-                contradicted: self.budget.contradicted(&fitted.model, answers, usize::MAX),
-                model: fitted.model,
-            })
-            .collect();
-        sort(&mut scored);
-        scored
+    pub fn scored(&self, mut beam: Vec<Fitted>, answers: &[&Answered]) -> Vec<Fitted> {
+        let first = beam.first().map(|fitted| fitted.model.clone());
+        // What they have in common is executed once.
+        let held = first.as_ref().filter(|_| beam.len() >= ALIKE).map(|first| Held::new(first, answers));
+        beam.par_iter_mut().for_each(|fitted| {
+            fitted.contradicted = match &held {
+                Some(held) => self.budget.contradicted_held(&fitted.model, held, usize::MAX),
+                None => self.budget.contradicted(&fitted.model, answers, usize::MAX),
+            }
+        });
+        sort(&mut beam);
+        beam
     }
 
     /// One step: every model of the beam with every knob turned. `None` if all have been tried.
@@ -304,10 +308,11 @@ impl<'e, 'd> Search<'e, 'd> {
     fn spread(&self, beam: &mut Vec<Fitted>, answers: &[&Answered], class: Class, plateau: usize) {
         let mut from = 0;
         while from < beam.len() && beam.len() < plateau && !self.budget.is_spent() {
+            let held = Held::new(&beam[from].model, answers);
             let mut kept: Vec<Model> = self
                 .turns(&beam[from].model, class)
                 .into_par_iter()
-                .filter(|turned| self.budget.contradicted(&turned.model, answers, 1) == 0)
+                .filter(|turned| self.budget.contradicted_held(&turned.model, &held, 1) == 0)
                 .map(|turned| turned.model)
                 .collect();
             kept.sort_by_cached_key(simplicity::exceptions);
