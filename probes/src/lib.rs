@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 pub mod boundaries;
+pub mod cancelling;
 pub mod grouping;
 pub mod handing;
 pub mod infinities;

@@ -6,7 +6,7 @@ use mmaprobe_model::scalar::{Inputs, Nodes, Scalar};
 use mmaprobe_model::tree::{Added, Normalised, Product};
 use mmaprobe_probes::boundaries::{self, Boundaries};
 use mmaprobe_probes::random::{self, Distribution};
-use mmaprobe_probes::{DotAdd, Signature, sparse, vary};
+use mmaprobe_probes::{DotAdd, Signature, cancelling, sparse, vary};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::SeedableRng;
 use rayon::prelude::*;
@@ -24,6 +24,8 @@ const MIRRORED: usize = 4;
 const BOUNDED: usize = 4;
 /// Questions with few summands near what ends inside.
 const NEAR: usize = 3000;
+/// Questions in which two summands nearly cancel.
+const CANCELLING: usize = 1500;
 
 /// Exponents at which something ends: the ranges of d and of formats between, and what products are cut off at.
 pub fn ends(model: &Model) -> Vec<i32> {
@@ -49,8 +51,22 @@ pub fn ends(model: &Model) -> Vec<i32> {
     ends
 }
 
-/// Questions to try, which matter where a model is right: with few summands, some at the boundaries of its results, as
-/// many near the exponents that end something in it and near other ones, and from every distribution.
+/// Exponents of the smallest results of a model's sums.
+fn smallest(model: &Model) -> Vec<i32> {
+    let mut smallest = cancelling::smallest(&model.d).to_vec();
+    for rule in &model.tree.rules {
+        if let Normalised::To(round) = &rule.normalised {
+            smallest.extend(cancelling::smallest(&round.format));
+        }
+    }
+    smallest.sort_unstable();
+    smallest.dedup();
+    smallest
+}
+
+/// Questions to try, which matter where a model is right: with few summands, some of which nearly cancel, some at the
+/// boundaries of its results, as many near the exponents that end something in it and near other ones, and from every
+/// distribution.
 pub fn questions(signature: &Signature, model: &Model, others: &[i32], seed: u64) -> Vec<(DotAdd, Inputs)> {
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
     let sparse: Vec<DotAdd> = (0..SPARSE).map(|_| sparse::dot_add(signature, &mut rng)).collect();
@@ -61,6 +77,8 @@ pub fn questions(signature: &Signature, model: &Model, others: &[i32], seed: u64
     let mirrored = |question| vary::mirrored(signature, question, &mut rng);
     let mirrored: Vec<DotAdd> = pool.iter().take(SPARSE).step_by(MIRRORED).map(mirrored).collect();
     pool.extend(mirrored);
+    let smallest = smallest(model);
+    pool.extend((0..CANCELLING).map(|_| cancelling::dot_add(signature, &smallest, &mut rng)));
     let boundaries = Boundaries::of(model);
     if !boundaries.results.is_empty() {
         let bounded = |question| boundaries::at_boundary(signature, question, &boundaries, &mut rng);

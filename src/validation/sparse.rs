@@ -7,7 +7,7 @@ use super::{Nans, differ};
 use crate::batch;
 use crate::device::{Device, DeviceError, Instruction};
 use crate::probes::boundaries::{self, Boundaries};
-use crate::probes::{DotAdd, sparse, vary};
+use crate::probes::{DotAdd, cancelling, sparse, vary};
 use crate::shrink::shrink;
 
 /// What to compare.
@@ -35,9 +35,10 @@ pub struct SparseMismatch {
 /// Dot-adds with few summands in one batch.
 const SPARSE: u64 = 1000;
 /// One of so many has what is large in it cancelled: what a narrow d hides of a wide sum is then left over. One is near
-/// where d ends, where it matters when what is tiny is flushed; one has the largest products beside the smallest; and
-/// one has c where results that keep fewer bits than c are rounded, if any do.
-const TURNS: u64 = 6;
+/// where d ends, where it matters when what is tiny is flushed; one has the largest products beside the smallest;
+/// one has c where results that keep fewer bits than c are rounded, if any do; and in one what is left of two summands is
+/// about as small as d can be, or less.
+const TURNS: u64 = 7;
 
 /// Compares two devices on random dot-adds with few summands: what sums that meet nothing else keep shows there, and is
 /// drowned among many.
@@ -57,6 +58,7 @@ pub fn sparse_mismatch(
     };
     let is_other = |answers| differ(&signature.d, plan.nans, answers);
     let ends = [signature.d.min_exponent(), signature.d.max_exponent()];
+    let smallest = cancelling::smallest(&signature.d);
     let mut left = plan.dot_adds;
     while left > 0 {
         let count = left.min(SPARSE);
@@ -73,6 +75,7 @@ pub fn sparse_mismatch(
                     let question = sparse::dot_add(&signature, &mut rng);
                     boundaries::at_boundary(&signature, &question, &plan.boundaries, &mut rng)
                 }
+                4 => cancelling::dot_add(&signature, &smallest, &mut rng),
                 _ => sparse::dot_add(&signature, &mut rng),
             })
             .collect();
