@@ -165,7 +165,7 @@ pub fn search(
             let varied = if !boundaries.results.is_empty() && below(BOUNDED, &mut rng) == 0 {
                 boundaries::at_boundary(signature, input, &boundaries, &mut rng)
             } else {
-                varied(signature, input, &inside, &mut rng)
+                varied(signature, input, (&inside, &boundaries.kept), &mut rng)
             };
             if pair.differs(signature, &varied) {
                 return Told::Apart(vec![varied]);
@@ -265,9 +265,14 @@ impl<'m, 'v> Pair<'m, 'v> {
     }
 }
 
-/// The input with one or two summands set near an inner value: of the other sign or the same, a power of
-/// two, few bits, or many; or with what is large in it cancelled.
-fn varied(signature: &Signature, input: &DotAdd, inside: &Number, rng: &mut impl Rng) -> DotAdd {
+/// The input with one or two summands set near an inner value, or where sums that keep so many bits below it cut off: of
+/// the other sign or the same, a power of two, few bits, or many; or with what is large in it cancelled.
+fn varied(
+    signature: &Signature,
+    input: &DotAdd,
+    (inside, kept): (&Number, &[u32]),
+    rng: &mut impl Rng,
+) -> DotAdd {
     if below(MIRRORED, rng) == 0 {
         return vary::mirrored(signature, input, rng);
     }
@@ -275,9 +280,13 @@ fn varied(signature: &Signature, input: &DotAdd, inside: &Number, rng: &mut impl
     let top = inside.term.leading_exponent().unwrap_or(inside.term.exponent);
     let depth = 2 * (signature.d.fraction_bits as i32 + 4);
     for _ in 0..1 + below(2, rng) {
-        let distance = match below(3, rng) {
+        let distance = match below(4, rng) {
             0 => below(3, rng) as i32 - 1,
             1 => -(below(depth as u64, rng) as i32),
+            2 if !kept.is_empty() => {
+                let kept = kept[below(kept.len() as u64, rng) as usize];
+                below(4, rng) as i32 - 2 - kept as i32
+            }
             _ => below(8, rng) as i32 - 4,
         };
         let exponent = top + distance;
