@@ -3,7 +3,7 @@
 use std::ops::RangeInclusive;
 
 use mmaprobe_model::Rounding;
-use mmaprobe_model::format::RoundTo;
+use mmaprobe_model::format::{self, RoundTo};
 use mmaprobe_model::tree::{Added, Alignment, Exponents, Far, Fused, Model, Node, Normalised, Rule, RuleId};
 use mmaprobe_probes::Signature;
 
@@ -205,7 +205,7 @@ pub fn turn_positions(model: &Model) -> Vec<Turned> {
     turned
 }
 
-/// Models in which a sum that loses bits loses them otherwise: exact, and rounded to a format, where it was
+/// Models in which a sum that loses bits loses them otherwise: exact, and rounded to a format, or normalised, where it was
 /// aligned; aligned, and not normalised, where it was rounded. Nearly all answers are the same, but for those
 /// at the ends of the range.
 pub fn turn_kind(model: &Model, signature: &Signature, scope: Scope) -> Vec<Turned> {
@@ -230,6 +230,11 @@ pub fn turn_kind(model: &Model, signature: &Signature, scope: Scope) -> Vec<Turn
                     let choice = format!("exact, rounded {rounding} to {fraction_bits} bits of {format}");
                     push(Added::Exact, Normalised::To(round), choice);
                 }
+            }
+            // Nothing may be lost by that, and still the next sum aligns to another exponent.
+            if matches!(own.normalised, Normalised::No { .. }) && !is_root {
+                let all = RoundTo::nearest_even(format::FP64);
+                push(own.added.clone(), Normalised::To(all), "normalised, to fp64".to_string());
             }
         }
         let Normalised::To(round) = &own.normalised else { continue };
