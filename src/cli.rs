@@ -507,7 +507,7 @@ pub struct Selftest {
     /// Seed of the machines
     #[arg(long, value_name = "S", default_value_t = 1)]
     pub seed: u64,
-    /// Fresh dot-adds to check each model on, after as many that characterising takes
+    /// Fresh dot-adds to check each model on, after five times as many that characterising takes
     #[arg(long, value_name = "N", default_value_t = 20_000, value_parser = clap::value_parser!(u64).range(1..=MOST))]
     pub validate: u64,
     /// Only this machine (17), or this defective unit (d3), in full

@@ -365,15 +365,17 @@ struct Number {
     sparse: u64,
 }
 
-/// Inputs with few summands, at first: so many times the others, and at most.
+/// Inputs with few summands, at first: so many times the others; where that is more than this, fewer times.
 const MORE_SPARSE: u64 = 10;
-const MOST_SPARSE: u64 = 100_000;
+const MANY_SPARSE: u64 = 100_000;
+const AT_LEAST: u64 = 2;
 /// Times that the numbers are doubled, at most.
 const MOST_DOUBLED: u32 = 3;
 
 impl Number {
     fn of(options: &Options) -> Number {
-        let sparse = options.validate.saturating_mul(MORE_SPARSE).min(MOST_SPARSE);
+        let times = |times: u64| options.validate.saturating_mul(times);
+        let sparse = times(MORE_SPARSE).min(MANY_SPARSE).max(times(AT_LEAST));
         Number { dot_adds: options.validate, sparse }
     }
 
