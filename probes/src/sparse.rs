@@ -125,6 +125,15 @@ fn at(signature: &Signature, top: i32, rng: &mut (impl Rng + ?Sized)) -> DotAdd 
         match below(8, rng) {
             0 => (question.a[k], question.b[k]) = (zeros.a[k], any(b, rng)),
             1 => (question.a[k], question.b[k]) = (any(a, rng), zeros.b[k]),
+            // One of the smallest numbers beside a larger one: a product with a larger exponent than it has bits, also where
+            // it becomes a zero.
+            2 => {
+                let tiny = |format: &Format, rng: &mut _| format.min_quantum() + below(4, rng) as i32;
+                let is_a = below(2, rng) == 0;
+                let of_a = if is_a { tiny(a, rng) } else { exponent - tiny(b, rng) };
+                question.a[k] = number(a, of_a, rng);
+                question.b[k] = number(b, exponent - of_a, rng);
+            }
             _ => {}
         }
     }
