@@ -6,6 +6,7 @@
 //! through [`Device::run`] alone.
 
 pub mod alike;
+pub mod apart;
 pub mod asking;
 pub mod budget;
 pub mod depth;

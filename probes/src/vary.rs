@@ -94,7 +94,7 @@ pub fn mirrored(signature: &Signature, question: &DotAdd, rng: &mut (impl Rng + 
 }
 
 /// The exact value of a product with its scales, if it is finite, not zero and not too wide.
-pub(crate) fn product(signature: &Signature, question: &DotAdd, k: usize) -> Option<Dyadic> {
+pub fn product(signature: &Signature, question: &DotAdd, k: usize) -> Option<Dyadic> {
     let mut factors = vec![(signature.a, question.a[k]), (signature.b, question.b[k])];
     if let Some(scale) = signature.scale {
         let block = k / scale.block;

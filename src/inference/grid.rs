@@ -17,7 +17,7 @@ use super::evidence::{Answered, Class, Evidence};
 use super::fit::{self, Fitted, Turn};
 use super::held::Held;
 use super::knobs::{self, Scope};
-use super::simplicity;
+use super::{apart, simplicity};
 
 /// Answers that contradict the model which every combination is tried on first, and how many of them it has to
 /// explain.
@@ -108,6 +108,9 @@ pub enum Kind {
     Formats,
     /// Every way to align summands, with every number of bits that carries have room for.
     Carries,
+    /// Every way to align each summand, with every rounding of the result to all bits of any format, or to as many as
+    /// before, and with a result that is not normalised; as far as answers with two summands tell.
+    Apart,
     /// Every way to align one summand after the other.
     OneByOne,
     /// Every way to align summands, and none, with every rounding of the result to any number of bits of its format.
@@ -125,8 +128,9 @@ pub enum Kind {
 
 impl Kind {
     /// All, the cheapest first.
-    pub const ALL: [Kind; 7] = [
+    pub const ALL: [Kind; 8] = [
         Kind::Formats,
+        Kind::Apart,
         Kind::Carries,
         Kind::Exponents,
         Kind::OneByOne,
@@ -137,13 +141,14 @@ impl Kind {
     /// For answers with one summand: it is aligned to nothing but zeros.
     pub const ONE_SUMMAND: [Kind; 2] = [Kind::Formats, Kind::Rounded];
     /// For a rule that explains nearly everything: what shows in few answers first.
-    pub const FEW_ANSWERS: [Kind; 8] = [
+    pub const FEW_ANSWERS: [Kind; 9] = [
         Kind::Carries,
         Kind::Exponents,
         Kind::OneByOne,
         Kind::FarNearby,
         Kind::Far,
         Kind::Formats,
+        Kind::Apart,
         Kind::Rounded,
         Kind::Positions,
     ];
@@ -161,6 +166,12 @@ impl Kind {
             Kind::Exponents if is_lone && variant < OPEN => None,
             Kind::Formats => Combinations::formats(signature, &best.model, rule, variant),
             Kind::Carries => Combinations::carries(&best.model, rule, variant),
+            Kind::Apart if variant >= 2 => return Vec::new(),
+            Kind::Apart => {
+                let base = variant_of(&best.model.tree.rules[rule], variant);
+                let results: Vec<Normalised> = results(signature, &best.model, rule).collect();
+                return apart::models(signature, best, &base, &results, trial);
+            }
             Kind::OneByOne => return one_by_one(best, variant, trial),
             Kind::Rounded => Combinations::rounded(signature, &best.model, rule, variant),
             Kind::Far => Combinations::far(&best.model, rule, variant, u32::MAX),
@@ -230,24 +241,9 @@ impl Combinations {
     /// as before, and with a result that is not normalised.
     fn formats(signature: &Signature, model: &Model, rule: RuleId, variant: usize) -> Option<Combinations> {
         let own = &model.tree.rules[rule];
-        let formats = match is_root(model, rule) {
-            true => vec![signature.d],
-            false => knobs::intermediate(signature),
-        };
-        let as_before = match &own.normalised {
-            Normalised::To(round) => round.fraction_bits,
-            Normalised::No { .. } => u32::MAX,
-        };
-        let all_bits = formats.into_iter().flat_map(|format| {
-            let fewer = (as_before < format.fraction_bits).then_some(as_before);
-            // tf32 has fp32's exponents.
-            let tf32 = (format == format::FP32).then_some(format::TF32.fraction_bits);
-            let bits = std::iter::once(format.fraction_bits).chain(tf32).chain(fewer);
-            bits.flat_map(move |bits| to_bits(own, format, bits))
-        });
         Some(Combinations {
             added: aligned(own, variant).chain(aligned_apart(own, variant)).collect(),
-            others: all_bits.chain(open(model, rule)).collect(),
+            others: results(signature, model, rule).map(Other::Normalised).collect(),
         })
     }
 
@@ -259,7 +255,7 @@ impl Combinations {
             Normalised::No { .. } => signature.d,
         };
         let fewer_bits = (0..=format.fraction_bits).flat_map(|bits| to_bits(own, format, bits));
-        let others = fewer_bits.chain(open(model, rule)).collect();
+        let others = fewer_bits.chain(open(model, rule)).map(Other::Normalised).collect();
         Some(Combinations { added: aligned(own, variant).collect(), others })
     }
 
@@ -449,19 +445,41 @@ fn is_root(model: &Model, rule: RuleId) -> bool {
     Scope::One { rule, and_from: RuleId::MAX }.has_root(model)
 }
 
+/// Every rounding of the result of a rule to all bits of any format, or to as many as before, and a result that is not
+/// normalised.
+fn results(signature: &Signature, model: &Model, rule: RuleId) -> impl Iterator<Item = Normalised> {
+    let own = &model.tree.rules[rule];
+    let formats = match is_root(model, rule) {
+        true => vec![signature.d],
+        false => knobs::intermediate(signature),
+    };
+    let as_before = match &own.normalised {
+        Normalised::To(round) => round.fraction_bits,
+        Normalised::No { .. } => u32::MAX,
+    };
+    let all_bits = formats.into_iter().flat_map(move |format| {
+        let fewer = (as_before < format.fraction_bits).then_some(as_before);
+        // tf32 has fp32's exponents.
+        let tf32 = (format == format::FP32).then_some(format::TF32.fraction_bits);
+        let bits = std::iter::once(format.fraction_bits).chain(tf32).chain(fewer);
+        bits.flat_map(move |bits| to_bits(own, format, bits))
+    });
+    all_bits.chain(open(model, rule))
+}
+
 /// Every rounding of a result to so many bits of a format; in everything else as it was.
-fn to_bits(own: &Rule, format: Format, fraction_bits: u32) -> impl Iterator<Item = Other> {
+fn to_bits(own: &Rule, format: Format, fraction_bits: u32) -> impl Iterator<Item = Normalised> + use<> {
     let base = match &own.normalised {
         Normalised::To(round) => *round,
         Normalised::No { .. } => RoundTo::nearest_even(format),
     };
     let round = move |rounding| RoundTo { format, fraction_bits, rounding, ..base };
-    Rounding::EVERY.into_iter().map(move |rounding| Other::Normalised(Normalised::To(round(rounding))))
+    Rounding::EVERY.into_iter().map(move |rounding| Normalised::To(round(rounding)))
 }
 
 /// A result that is not normalised, where there may be one.
-fn open(model: &Model, rule: RuleId) -> Option<Other> {
-    (!is_root(model, rule)).then_some(Other::Normalised(Normalised::No { exponent: None }))
+fn open(model: &Model, rule: RuleId) -> Option<Normalised> {
+    (!is_root(model, rule)).then_some(Normalised::No { exponent: None })
 }
 
 /// Every width and rounding of an aligned sum, and an exact one; in some variants with the other kind of exponents,
@@ -494,7 +512,7 @@ fn variant_of(own: &Rule, variant: usize) -> Fused {
 }
 
 /// The alignment of a summand of which next to nothing is lost.
-const WHOLE: Alignment =
+pub const WHOLE: Alignment =
     Alignment { fraction_bits: knobs::MOST_FRACTION_BITS, rounding: Rounding::TowardZero, far: None };
 
 /// Fraction bits that a way to align keeps more or fewer than one that is nearly right.

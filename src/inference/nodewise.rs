@@ -30,6 +30,9 @@ const SUMMANDS: [usize; 4] = [1, 2, 3, usize::MAX];
 /// sum below, whose rule is not known yet, may not come out unchanged.
 const TOLERATED: usize = 3;
 
+/// The same in a quick look.
+const TOLERATED_QUICKLY: usize = 10;
+
 /// Of the answers about a sum, the part, one of so many, that is no reason for a search: what comes out of one sum
 /// may be too small for another.
 const TRIFLE: usize = 400;
@@ -60,6 +63,8 @@ pub fn sums(model: &Model) -> Vec<Sum> {
 const SHARED: u64 = 30_000_000;
 /// Answers that models may be held against for one sum and one class of answers.
 const EACH: u64 = 20_000_000;
+/// And in a quick look.
+const EACH_QUICKLY: u64 = 6_000_000;
 /// And for all sums of a tree that is looked at closely.
 const EVERY: u64 = 250_000_000;
 /// Models that explain about as much as the best are taken along to the next sum: one of so many answers more may
@@ -71,6 +76,9 @@ const HOPELESS: usize = 100;
 
 /// Few answers about a sum are unexplained: one of so many.
 const FEW: usize = 50;
+
+/// Where so few are that single turns lead on, though much has been spent.
+const LED_ON: usize = 8;
 
 /// What the rules are that a search starts from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -84,6 +92,8 @@ pub enum Start {
 /// How much may be tried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Effort {
+    /// Little: what is wrong about the tree mostly shows in its last sums.
+    Quick,
     /// As much for each sum of any tree.
     Usual,
     /// More for each sum where there are few.
@@ -94,6 +104,7 @@ impl Effort {
     /// Answers that models may be held against for each of so many sums and one class of answers.
     fn each(self, sums: usize) -> u64 {
         match self {
+            Effort::Quick => EACH_QUICKLY,
             Effort::Usual => EACH,
             Effort::Close => EACH.max(EVERY / sums.max(1) as u64),
         }
@@ -225,6 +236,10 @@ pub fn fit(evidence: &Evidence, start: &Model, rules: Start, effort: Effort) -> 
             let [few, combining] = [each / 2, each].map(Budget::of);
             for summands in SUMMANDS {
                 let answers = left.out_of(by_depth.answers(class, depth, summands));
+                // What explains nearly all with fewer summands leads on.
+                if search.budget.is_spent() && beam[0].contradicted * FEW <= answers.len() {
+                    search.budget = Budget::of(each);
+                }
                 // One summand is aligned to nothing.
                 let (kinds, combining) = match summands {
                     1 => (Some(&Kind::ONE_SUMMAND[..]), &few),
@@ -233,7 +248,8 @@ pub fn fit(evidence: &Evidence, start: &Model, rules: Start, effort: Effort) -> 
                 let combined = is_about_alignment.then_some(Combined { kinds, budget: combining });
                 beam = improved(evidence, &search, beam, (class, rule), combined, &answers);
             }
-            if class == Class::Plain && beam[0].contradicted * TOLERATED > about.len() {
+            let tolerated = if effort == Effort::Quick { TOLERATED_QUICKLY } else { TOLERATED };
+            if class == Class::Plain && beam[0].contradicted * tolerated > about.len() {
                 return fit::scored(evidence, beam.swap_remove(0).model);
             }
             // Answers with few summands may have led astray.
@@ -247,8 +263,10 @@ pub fn fit(evidence: &Evidence, start: &Model, rules: Start, effort: Effort) -> 
                 beam = search.scored(beam, &about);
                 retain_best(&mut beam);
             }
-            if is_about_alignment && depth > 0 && (1..=about.len() / FEW).contains(&beam[0].contradicted) {
-                // What a sum above makes of small numbers shows only here.
+            let is_worth_it = depth > 0 && (1..=about.len() / FEW).contains(&beam[0].contradicted)
+                || search.budget.is_spent() && (1..=about.len() / LED_ON).contains(&beam[0].contradicted);
+            if is_about_alignment && is_worth_it {
+                // What a sum above makes of small numbers shows only here; and what explains most was mostly found late.
                 let (best, budget) = (beam[0].clone(), Budget::of(each));
                 beam.push(fit::improve_on(evidence, best, &about, class, Turn::of(class), &budget));
                 beam = search.scored(beam, &about);
@@ -311,13 +329,16 @@ fn improved(
         && !budget.is_spent()
     {
         // Single turns may have led astray.
+        let trial = Trial { rule, answers, budget };
+        let turns = [Turn::Once, Turn::Jointly];
+        let first = grid::improve(evidence, beam[0].clone(), trial, &[Kind::Apart], class, &turns);
+        let first = first.into_iter().next().filter(|first| first.contradicted < better.contradicted);
+        better = first.unwrap_or(better);
         let (start, likely) = match better.contradicted * FEW <= answers.len() {
             true => (&better, &Kind::FEW_ANSWERS[..]),
             false => (&beam[0], &Kind::ALL[..]),
         };
         let kinds = kinds.unwrap_or(likely);
-        let trial = Trial { rule, answers, budget };
-        let turns = [Turn::Once, Turn::Jointly];
         for start in grid::improve(evidence, start.clone(), trial, kinds, class, &turns) {
             let other = fit::improve_on(evidence, start, answers, class, Turn::of(class), budget);
             better = if other.contradicted < better.contradicted { other } else { better };

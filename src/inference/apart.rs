@@ -1,0 +1,337 @@
+//! How each summand of a sum is aligned, where each may be in a way of its own.
+//!
+//! Where two summands meet in a sum, mostly the smaller one alone loses bits: what answers that says how it is aligned and
+//! how the result is rounded, and nothing about the other. So the answers are divided by the place of the smaller
+//! summand; for each rounding of the result, every place has its best alignment, whatever the others have, and the
+//! best rounding is the one with which all places together explain most.
+
+use std::cmp::Reverse;
+
+use mmaprobe_model::tree::{Added, Alignment, Fused, Model, Node, NodeId, Normalised, Rule, RuleId};
+use mmaprobe_probes::{Signature, place, vary};
+use rayon::prelude::*;
+
+use super::budget::Budget;
+use super::evidence::Answered;
+use super::fit::{self, Fitted};
+use super::grid::{self, Trial};
+use super::held::Held;
+use super::{knobs, simplicity};
+
+/// Answers of each place that alignments are tried on: first on some, most of which have to be explained.
+const DECISIVE: usize = 12;
+const OF_EACH: usize = 36;
+/// Roundings of the result that are tried with every place; with the first places all are.
+const ROUNDINGS: usize = 6;
+const FIRST_PLACES: usize = 2;
+/// Summands of a sum, at most.
+const MOST: usize = 40;
+
+/// The best models in which each summand of the sums of a rule has a way of its own to be aligned, with these results; the
+/// best first. All else about the rule is as in `base`. None where no answer is about two summands of such a sum.
+pub fn models(
+    signature: &Signature,
+    best: &Fitted,
+    base: &Fused,
+    results: &[Normalised],
+    trial: Trial,
+) -> Vec<Fitted> {
+    let Trial { rule, answers, budget } = trial;
+    let arity = knobs::arity(&best.model, rule);
+    if !(2..=MOST).contains(&arity) {
+        return Vec::new();
+    }
+    let groups: Vec<Group> = by_smaller(signature, &best.model, rule, arity, answers)
+        .iter()
+        .map(|group| Group::new(&best.model, group))
+        .collect();
+    let alignments: Vec<Alignment> = grid::alignments().chain([grid::WHOLE]).collect();
+    let scores = |position: usize, results: &[Normalised]| {
+        scores(&best.model, rule, base, (position, arity), &alignments, results, &groups[position], budget)
+    };
+    // The places that say most come first.
+    let mut places: Vec<usize> = (0..arity).filter(|&place| groups[place].number_of_answers() > 0).collect();
+    places.sort_by_key(|&place| Reverse(groups[place].number_of_answers()));
+    if places.is_empty() {
+        return Vec::new();
+    }
+    let (first, others) = places.split_at(FIRST_PLACES.min(places.len()));
+    let known: Vec<Vec<Vec<usize>>> = first.iter().map(|&place| scores(place, results)).collect();
+    let explained = |of_result: &[usize]| of_result.iter().copied().max().unwrap_or(0);
+    let mut likely: Vec<usize> = (0..results.len()).collect();
+    let of_first = |result: usize| known.iter().map(|place| explained(&place[result])).sum::<usize>();
+    likely.sort_by_key(|&result| Reverse(of_first(result)));
+    likely.truncate(ROUNDINGS);
+    let chosen: Vec<Normalised> = likely.iter().map(|&result| results[result]).collect();
+    let of_others = others.iter().map(|&place| scores(place, &chosen));
+    let known: Vec<Vec<Vec<usize>>> = known
+        .iter()
+        .map(|place| likely.iter().map(|&result| place[result].clone()).collect())
+        .chain(of_others)
+        .collect();
+    let mut found: Vec<Fitted> = chosen
+        .iter()
+        .enumerate()
+        .filter(|_| !budget.is_spent())
+        .map(|(index, result)| {
+            let of_result: Vec<&[usize]> = known.iter().map(|place| &place[index][..]).collect();
+            let ways = ways(&of_result);
+            let usual = alignments[usual(&of_result)];
+            let mut each = vec![usual; arity];
+            places.iter().zip(ways).for_each(|(&place, way)| each[place] = alignments[way]);
+            while each.len() > 1 && each[each.len() - 1] == each[each.len() - 2] {
+                each.pop();
+            }
+            let own = &best.model.tree.rules[rule];
+            let mut model = best.model.clone();
+            let added = Added::Fused(Fused { alignment: each.into_iter().collect(), ..base.clone() });
+            model.tree.rules[rule] = Rule { added, normalised: *result, ..own.clone() };
+            let contradicted = budget.contradicted(&model, answers, usize::MAX);
+            Fitted { model, contradicted }
+        })
+        .collect();
+    found.sort_by_key(|fitted| (fitted.contradicted, simplicity::exceptions(&fitted.model)));
+    found
+}
+
+/// The answers in which two summands that are not zero meet in a sum of this rule, by the place of the smaller there.
+fn by_smaller<'a>(
+    signature: &Signature,
+    model: &Model,
+    rule: RuleId,
+    arity: usize,
+    answers: &[&'a Answered],
+) -> Vec<Vec<&'a Answered>> {
+    let ways_up = WaysUp::of(model);
+    let mut groups = vec![Vec::new(); arity];
+    for &answered in answers.iter().filter(|answered| answered.summands == 2) {
+        let question = &answered.question;
+        let mut values = (0..=signature.k).filter_map(|index| {
+            let leading = match index == signature.k {
+                true => place::leading(&signature.c, question.c),
+                false => vary::product(signature, question, index).and_then(|value| value.leading()),
+            };
+            leading.map(|leading| (index, leading))
+        });
+        let (Some(one), Some(other), None) = (values.next(), values.next(), values.next()) else { continue };
+        if one.1 == other.1 {
+            continue;
+        }
+        let (smaller, larger) = if one.1 < other.1 { (one.0, other.0) } else { (other.0, one.0) };
+        if let Some((of_node, place)) = ways_up.meeting(smaller, larger)
+            && matches!(&model.tree.nodes[of_node], Node::Sum { rule: of_sum, .. } if *of_sum == rule)
+        {
+            groups[place].push(answered);
+        }
+    }
+    groups
+}
+
+/// For each summand, c last, the sums that it is in, from the last one down, with its place in each.
+struct WaysUp(Vec<Vec<(NodeId, usize)>>);
+
+impl WaysUp {
+    fn of(model: &Model) -> WaysUp {
+        let nodes = &model.tree.nodes;
+        let mut above: Vec<Option<(NodeId, usize)>> = vec![None; nodes.len()];
+        for (id, node) in nodes.iter().enumerate() {
+            node.children().iter().enumerate().for_each(|(place, &child)| above[child] = Some((id, place)));
+        }
+        let mut ways = vec![Vec::new(); model.k + 1];
+        for (id, node) in nodes.iter().enumerate() {
+            let index = match node {
+                Node::Product(k) => *k,
+                Node::Accumulator => model.k,
+                _ => continue,
+            };
+            ways[index] = std::iter::successors(above[id], |&(node, _)| above[node]).collect();
+            ways[index].reverse();
+        }
+        WaysUp(ways)
+    }
+
+    /// The sum in which two summands meet, and the place of the first in it.
+    fn meeting(&self, first: usize, second: usize) -> Option<(NodeId, usize)> {
+        let pairs = self.0[first].iter().zip(&self.0[second]);
+        pairs.into_iter().find(|(one, other)| one.1 != other.1).map(|(one, _)| *one)
+    }
+}
+
+/// Answers about one place.
+struct Group<'a, 'm> {
+    decisive: Held<'a, 'm>,
+    others: Held<'a, 'm>,
+}
+
+impl<'a, 'm> Group<'a, 'm> {
+    /// Some of all answers about a place.
+    fn new(model: &'m Model, all: &[&'a Answered]) -> Group<'a, 'm> {
+        let some = fit::thinned(all, DECISIVE + OF_EACH);
+        let every = some.len().div_ceil(DECISIVE).max(1);
+        let (mut decisive, mut others) = (Vec::new(), Vec::new());
+        for (index, answered) in some.into_iter().enumerate() {
+            if index % every == 0 { &mut decisive } else { &mut others }.push(answered);
+        }
+        Group { decisive: Held::new(model, &decisive), others: Held::new(model, &others) }
+    }
+
+    fn number_of_answers(&self) -> usize {
+        self.decisive.number_of_answers() + self.others.number_of_answers()
+    }
+
+    /// How many of them a model explains; 0 where these are few.
+    fn explained(&self, model: &Model, budget: &Budget) -> usize {
+        let explained = |held: &Held, of: usize| {
+            let limit = held.number_of_answers() / of + 1;
+            let contradicted = budget.contradicted_in_passing(model, held, limit);
+            (contradicted < limit).then(|| held.number_of_answers() - contradicted)
+        };
+        let Some(decisive) = explained(&self.decisive, TOLERATED) else { return 0 };
+        decisive + explained(&self.others, TOLERATED).unwrap_or(0)
+    }
+}
+
+/// What does not explain one of so many of them explains as good as none.
+const TOLERATED: usize = 3;
+
+/// For each result, how many of the answers about a place each way to align the summand there explains.
+#[expect(clippy::too_many_arguments)]
+fn scores(
+    model: &Model,
+    rule: RuleId,
+    base: &Fused,
+    (position, arity): (usize, usize),
+    alignments: &[Alignment],
+    results: &[Normalised],
+    group: &Group,
+    budget: &Budget,
+) -> Vec<Vec<usize>> {
+    let own = &model.tree.rules[rule];
+    let whole = Fused { alignment: vec![grid::WHOLE].into(), ..base.clone() };
+    let score = |scratch: &mut Model, (alignment, result): (&Alignment, &Normalised)| {
+        let added = Added::Fused(knobs::aligned_at(&whole, arity, position, *alignment));
+        scratch.tree.rules[rule] = Rule { added, normalised: *result, ..own.clone() };
+        group.explained(scratch, budget)
+    };
+    results
+        .par_iter()
+        .map_init(
+            || model.clone(),
+            |scratch, result| {
+                alignments.iter().map(|alignment| score(scratch, (alignment, result))).collect()
+            },
+        )
+        .collect()
+}
+
+/// The alignment that explains most of all places.
+fn usual(of_places: &[&[usize]]) -> usize {
+    let total = |way: usize| of_places.iter().map(|place| place[way]).sum::<usize>();
+    (0..of_places[0].len()).min_by_key(|&way| Reverse(total(way))).unwrap_or(0)
+}
+
+/// The best alignment of each place: of several, that of the place before, or the usual one, if these are among them.
+fn ways(of_places: &[&[usize]]) -> Vec<usize> {
+    let usual = usual(of_places);
+    let mut before = usual;
+    of_places
+        .iter()
+        .map(|place| {
+            let most = place.iter().copied().max().unwrap_or(0);
+            let is_best = |way: usize| place[way] == most;
+            let way = [usual, before].into_iter().find(|&way| is_best(way));
+            let way = way.or_else(|| (0..place.len()).find(|&way| is_best(way))).unwrap_or(usual);
+            before = way;
+            way
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use mmaprobe_model::Rounding;
+    use mmaprobe_model::format::{FP16, FP32, RoundTo};
+    use mmaprobe_model::scalar::Scalar;
+    use mmaprobe_model::tree::Model;
+    use mmaprobe_probes::sparse;
+    use rand_xoshiro::Xoshiro256PlusPlus;
+    use rand_xoshiro::rand_core::SeedableRng;
+
+    use super::*;
+    use crate::inference::evidence;
+    use crate::inference::order::Skeleton;
+    use crate::inference::structure::{self, Structure};
+    use mmaprobe_probes::Summand;
+
+    /// c and three products in one sum, with these alignments and this rounding of the result.
+    fn flat(signature: &Signature, alignments: &[(u32, Rounding)], rounding: Rounding) -> Model {
+        let leaves = signature.summands().map(Skeleton::Leaf).collect();
+        let mut model = structure::start(signature, &Skeleton::Sum(leaves), Structure::Plain);
+        let alignment = |&(fraction_bits, rounding)| Alignment { fraction_bits, rounding, far: None };
+        let fused = Fused::uniform(0, Rounding::TowardZero);
+        let alignment = alignments.iter().map(alignment).collect();
+        model.tree.rules[0].added = Added::Fused(Fused { alignment, ..fused });
+        model.tree.rules[0].normalised = Normalised::To(RoundTo { rounding, ..RoundTo::nearest_even(FP32) });
+        model
+    }
+
+    #[test]
+    fn summands_that_are_each_aligned_in_a_way_of_their_own_are_told_apart() {
+        let signature = Signature { k: 3, a: FP16, b: FP16, c: FP32, d: FP32, scale: None };
+        let own = [
+            (24, Rounding::Up),
+            (20, Rounding::NearestTiesToEven),
+            (26, Rounding::Down),
+            (18, Rounding::ToOdd),
+        ];
+        let machine = flat(&signature, &own, Rounding::AwayFromZero);
+        let mut executor = Scalar::new(&machine).expect("it can be executed");
+        let mut rng = Xoshiro256PlusPlus::seed_from_u64(5);
+        let answers: Vec<Answered> = (0..8000)
+            .map(|_| {
+                let question = sparse::dot_add(&signature, &mut rng);
+                let answer = executor.execute(&evidence::inputs(&signature, &question));
+                Answered::new(&signature, 0, question, answer)
+            })
+            .filter(|answered| answered.class == evidence::Class::Plain && answered.summands <= 2)
+            .collect();
+        let answers: Vec<&Answered> = answers.iter().collect();
+        let start = flat(&signature, &[(24, Rounding::TowardZero)], Rounding::NearestTiesToEven);
+        let contradicted = fit::contradicted(&start, answers.iter().copied(), usize::MAX);
+        let start = Fitted { model: start, contradicted };
+        let round = |rounding| Normalised::To(RoundTo { rounding, ..RoundTo::nearest_even(FP32) });
+        let results = Rounding::EVERY.map(round);
+        let budget = Budget::of(u64::MAX);
+        let trial = Trial { rule: 0, answers: &answers, budget: &budget };
+        let base = Fused::uniform(24, Rounding::TowardZero);
+        let found = models(&signature, &start, &base, &results, trial);
+        let Added::Fused(fused) = &found[0].model.tree.rules[0].added else { panic!("it is aligned") };
+        assert!(fused.alignment.len() > 2, "{fused:?}");
+        assert_eq!(found[0].model.tree.rules[0].normalised, round(Rounding::AwayFromZero));
+        // A few answers show what those that alignments are tried on do not; one way for all leaves many more.
+        let alike = grid::alignments().map(|way| {
+            let ways = [(way.fraction_bits, way.rounding)];
+            let alike = flat(&signature, &ways, Rounding::AwayFromZero);
+            fit::contradicted(&alike, answers.iter().copied(), usize::MAX)
+        });
+        let (apart, alike) = (found[0].contradicted, alike.min().expect("there are ways"));
+        assert!(apart * 5 < alike, "{apart} and {alike} of {}", answers.len());
+    }
+
+    #[test]
+    fn summands_meet_where_their_ways_part() {
+        let signature = Signature { k: 2, a: FP16, b: FP16, c: FP32, d: FP32, scale: None };
+        let leaf = |k| Skeleton::Leaf(Summand::Product(k));
+        let pair = Skeleton::Sum(vec![leaf(0), leaf(1)]);
+        let tree = Skeleton::Sum(vec![Skeleton::Leaf(Summand::C), pair]);
+        let model = structure::start(&signature, &tree, Structure::Plain);
+        let ways_up = WaysUp::of(&model);
+        let root = model.tree.nodes.len() - 1;
+        let [first, second] = [0, 1].map(|k| ways_up.meeting(k, 2).expect("they meet"));
+        assert_eq!((first.0, second.0), (root, root));
+        assert_eq!(first.1, second.1);
+        let (of_pair, place) = ways_up.meeting(1, 0).expect("they meet");
+        assert_ne!(of_pair, root);
+        assert_eq!(ways_up.meeting(0, 1), Some((of_pair, 1 - place)));
+    }
+}
