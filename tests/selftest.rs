@@ -69,6 +69,14 @@ fn an_order_that_subnormal_factors_show_is_found() {
     assert_found(WITH_LITTLE_RANGE.0, WITH_LITTLE_RANGE.1);
 }
 
+/// Four sums with rules of their own, open and rounded, one in the other, in the order that masks show.
+const SUM_BY_SUM: (&str, &str) = ("251", "42");
+
+#[test]
+fn rules_of_their_own_are_found_sum_by_sum() {
+    assert_found(SUM_BY_SUM.0, SUM_BY_SUM.1);
+}
+
 /// A machine of a seed is characterized, and no claim about it is wrong.
 fn assert_found(seed: &str, machine: &str) {
     let output = selftest_of(seed, &["--only", machine]);

@@ -31,8 +31,8 @@ pub struct Looked {
     pub fitted: Fitted,
     /// Whether the look was cut short.
     is_cut: bool,
-    /// How many answers there were when the rules were found sum by sum, if they were.
-    summed: Option<usize>,
+    /// How many answers there were when the rules were found sum by sum, and with what effort, if they were.
+    summed: Option<(usize, Effort)>,
 }
 
 impl Looked {
@@ -46,7 +46,7 @@ impl Looked {
     /// A look at rules that were found sum by sum.
     fn sum_by_sum(evidence: &Evidence, start: Model, effort: Effort) -> Looked {
         let fitted = nodewise::fit(evidence, &start, nodewise::Start::Guessed, effort);
-        Looked { fitted, start, is_cut: false, summed: Some(evidence.answers.len()) }
+        Looked { fitted, start, is_cut: false, summed: Some((evidence.answers.len(), effort)) }
     }
 
     /// A look at a model as it is.
@@ -54,9 +54,16 @@ impl Looked {
         Looked { start: fitted.model.clone(), fitted, is_cut: false, summed: None }
     }
 
-    /// Whether its rules were found sum by sum, with the same answers.
+    /// Whether its rules were found sum by sum, with the same answers and more than little effort.
     fn is_summed(&self, evidence: &Evidence) -> bool {
-        self.summed == Some(evidence.answers.len())
+        self.summed
+            .is_some_and(|(answers, effort)| answers == evidence.answers.len() && effort != Effort::Quick)
+    }
+
+    /// Whether they were, with whatever effort, in a tree that adds the same.
+    fn is_known(&self, evidence: &Evidence, start: &Model) -> bool {
+        self.summed.is_some_and(|(answers, _)| answers == evidence.answers.len())
+            && self.start.tree.adds_the_same(&start.tree)
     }
 
     /// Whether no answer contradicts it.
@@ -393,7 +400,35 @@ pub fn few_sums(starts: &Starts, mut looked: Vec<Looked>) -> Vec<Looked> {
     recounted(starts.evidence, looked)
 }
 
-/// The same at what is left of a model that explains nearly everything after more was asked. The best, if there is any.
+/// Sums of a tree that gets a quick look, sum by sum, at most.
+const MOST_SUMS: usize = 40;
+/// Trees that get one at once.
+pub const AT_FIRST: usize = 2;
+/// And where nothing else has led further.
+pub const AT_LAST: usize = 12;
+
+/// Quick looks, sum by sum, at so many of the trees that have got none yet: at those that masks show, at the regular one
+/// that is most like what a closer look shows, and at all others; until one explains everything. The best first.
+pub fn quick_sums(starts: &Starts, mut looked: Vec<Looked>, trees: usize) -> Vec<Looked> {
+    let evidence = starts.evidence;
+    let others = starts.structures().map(|(_, start)| start);
+    let mut quick = 0;
+    for start in starts.shown(0).chain(starts.regular()).chain(others) {
+        let is_known = looked.iter().any(|looked| looked.is_known(evidence, &start));
+        if is_known || nodewise::individual(&start).1.len() > MOST_SUMS {
+            continue;
+        }
+        looked.push(Looked::sum_by_sum(evidence, start, Effort::Quick));
+        quick += 1;
+        if quick == trees || looked.last().is_some_and(Looked::is_explained) {
+            break;
+        }
+    }
+    recounted(evidence, looked)
+}
+
+/// Rules found sum by sum in the likeliest trees, where a model explains nearly everything after more was asked. The best,
+/// if there is any.
 pub fn from_the_start(starts: &Starts) -> Option<Fitted> {
     looks_sum_by_sum(starts, starts.shown(1), MORE_SUMS)
         .into_iter()

@@ -119,9 +119,13 @@ fn anew(
     {
         return Ok(Searched::Distrusted(distrust));
     }
-    looked = looking::at_the_best(evidence, looked);
-    if looked[0].is_explained() {
-        return Ok(Searched::Best(Box::new(looked.swap_remove(0).fitted)));
+    // Where next to nothing is unexplained, the tree is right or hardly wrong.
+    let is_soon = looked[0].is_all_but_explained(evidence);
+    if is_soon {
+        looked = looking::at_the_best(evidence, looked);
+        if looked[0].is_explained() {
+            return Ok(Searched::Best(Box::new(looked.swap_remove(0).fitted)));
+        }
     }
     if let Some(distrust) = asking::again(evidence)? {
         return Ok(Searched::Distrusted(distrust));
@@ -131,6 +135,14 @@ fn anew(
     let starts = &Starts { evidence, outline };
     looked.extend(known.map(Looked::as_it_is));
     looked = looking::at_closer(starts, looked);
+    if !looked[0].is_explained() {
+        progress.step("search for rules, sum by sum", None);
+        looked = looking::quick_sums(starts, looked, looking::AT_FIRST);
+    }
+    if !is_soon && !looked[0].is_explained() {
+        progress.step("search for rules", None);
+        looked = looking::at_the_best(evidence, looked);
+    }
     if looked[0].is_mostly_explained(evidence) {
         looked = looking::best_regrouped(evidence, looked);
     }
@@ -145,6 +157,10 @@ fn anew(
     if !looked[0].is_all_but_explained(evidence) {
         progress.step("search for rules, the same in all sums", None);
         looked = looking::alike(starts, looked);
+    }
+    if !looked[0].is_all_but_explained(evidence) {
+        progress.step("search for rules, sum by sum", None);
+        looked = looking::quick_sums(starts, looked, looking::AT_LAST);
     }
     if !looked[0].is_explained() {
         progress.step("search for rules, sum by sum", None);
