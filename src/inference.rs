@@ -366,7 +366,7 @@ struct Number {
     sparse: u64,
 }
 
-/// Inputs with few summands, at first: so many times the others; where that is more than this, fewer times.
+/// Inputs with few summands, at first: so many times the others, up to this number; and always so many times at least.
 const MORE_SPARSE: u64 = 10;
 const MANY_SPARSE: u64 = 100_000;
 const AT_LEAST: u64 = 2;
@@ -383,7 +383,7 @@ impl Number {
     /// After validation has refuted so many models: what replaces them is wrong more rarely, and may still be.
     fn doubled(self, refuted: u32) -> Number {
         let times = 1 << refuted.min(MOST_DOUBLED);
-        Number { dot_adds: self.dot_adds.saturating_mul(times), sparse: self.sparse * times }
+        Number { dot_adds: self.dot_adds.saturating_mul(times), sparse: self.sparse.saturating_mul(times) }
     }
 }
 

@@ -42,7 +42,7 @@ pub struct Plan {
 }
 
 /// A model is claimed after it has been validated on so many times the inputs that it is held against afterwards. What
-/// differs on one of a hundred thousand inputs would otherwise pass the first and fail the second one time in four.
+/// differs on one of some ten thousands of inputs would otherwise pass the first and fail the second one time in four.
 pub const CLAIMED: u64 = 5;
 
 /// One of the units that a seed gives. The same for any number of them.

@@ -226,7 +226,7 @@ fn one_of(all: &[u32], rng: &mut (impl Rng + ?Sized)) -> Option<u32> {
 }
 
 /// The exponent of the scales of a product's block.
-fn scales_of(signature: &Signature, question: &DotAdd, k: usize) -> i32 {
+pub(crate) fn scales_of(signature: &Signature, question: &DotAdd, k: usize) -> i32 {
     place::scales_exponent(signature, question, signature.scale.map_or(0, |scale| k / scale.block))
 }
 

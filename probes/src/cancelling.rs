@@ -6,6 +6,7 @@
 use mmaprobe_model::{Decoded, Format};
 use rand_core::Rng;
 
+use crate::boundaries;
 use crate::place::{self, Dyadic};
 use crate::question::{DotAdd, Signature};
 use crate::sparse::{self, below};
@@ -25,7 +26,7 @@ fn nearly(signature: &Signature, left: &[i32], rng: &mut (impl Rng + ?Sized)) ->
     let exponent = left + b.fraction_bits as i32 + below(6, rng) as i32 - 1;
     let mut question = match below(2, rng) {
         0 => place::zeros(signature),
-        _ => place::negative_zeros(signature)?,
+        _ => place::negative_zeros(signature).unwrap_or_else(|| place::zeros(signature)),
     };
     let (low, high) = place::reach_of_factors(signature);
     if let Some(scale) = signature.scale {
@@ -36,9 +37,7 @@ fn nearly(signature: &Signature, left: &[i32], rng: &mut (impl Rng + ?Sized)) ->
     }
     let solved = below(*k as u64, rng) as usize;
     let other = below(*k as u64 + 1, rng) as usize;
-    let scales = |question: &DotAdd, k: usize| {
-        signature.scale.map_or(0, |scale| place::scales_exponent(signature, question, k / scale.block))
-    };
+    let scales = |question: &DotAdd, k: usize| boundaries::scales_of(signature, question, k);
     let value = if other == *k || other == solved {
         question.c = sparse::number(c, exponent, rng);
         decoded(c, question.c)?
@@ -99,11 +98,11 @@ fn quotient(format: &Format, of: Dyadic, by: Dyadic, rng: &mut (impl Rng + ?Size
     is_held.then(|| format.pack(Decoded::Finite { negative, significand, exponent }))
 }
 
-/// The smallest normal number's exponent and the smallest number's of a format: where what is left of a sum is flushed,
-/// and where it becomes a zero.
+/// The exponents of the smallest normal number and of the smallest number of so many bits of a format: where what is left
+/// of a sum is flushed, and where it becomes a zero.
 #[must_use]
-pub fn smallest(format: &Format) -> [i32; 2] {
-    [format.min_exponent(), format.min_quantum()]
+pub fn smallest(format: &Format, fraction_bits: u32) -> [i32; 2] {
+    [format.min_exponent(), format.min_exponent() - fraction_bits as i32]
 }
 
 #[cfg(test)]
@@ -140,7 +139,7 @@ mod tests {
             let mut rng = Xoshiro256PlusPlus::seed_from_u64(7);
             let (mut of_two, mut vanishing, mut from_products) = (0, 0, 0);
             for _ in 0..1000 {
-                let question = dot_add(&signature, &smallest(&d), &mut rng);
+                let question = dot_add(&signature, &smallest(&d, d.fraction_bits), &mut rng);
                 let live = live(&signature, &question);
                 of_two += usize::from(live.len() == 2);
                 let Some(left) = left(&live).filter(|_| live.len() == 2) else { continue };

@@ -21,11 +21,9 @@ use super::{knobs, simplicity};
 /// Answers of each place that alignments are tried on: first on some, most of which have to be explained.
 const DECISIVE: usize = 12;
 const OF_EACH: usize = 36;
-/// Roundings of the result that are tried with every place; with the first places all are.
+/// Roundings of the result that are tried with every place; with the places that most answers are about, all are.
 const ROUNDINGS: usize = 6;
 const FIRST_PLACES: usize = 2;
-/// Summands of a sum, at most.
-const MOST: usize = 40;
 
 /// The best models in which each summand of the sums of a rule has a way of its own to be aligned, with these results; the
 /// best first. All else about the rule is as in `base`. None where no answer is about two summands of such a sum.
@@ -38,14 +36,14 @@ pub fn models(
 ) -> Vec<Fitted> {
     let Trial { rule, answers, budget } = trial;
     let arity = knobs::arity(&best.model, rule);
-    if !(2..=MOST).contains(&arity) {
+    if !(2..=grid::POSITIONS).contains(&arity) {
         return Vec::new();
     }
     let groups: Vec<Group> = by_smaller(signature, &best.model, rule, arity, answers)
         .iter()
         .map(|group| Group::new(&best.model, group))
         .collect();
-    let alignments: Vec<Alignment> = grid::alignments().chain([grid::WHOLE]).collect();
+    let alignments: Vec<Alignment> = grid::alignments().collect();
     let scores = |position: usize, results: &[Normalised]| {
         scores(&best.model, rule, base, (position, arity), &alignments, results, &groups[position], budget)
     };
@@ -179,7 +177,7 @@ impl<'a, 'm> Group<'a, 'm> {
         self.decisive.number_of_answers() + self.others.number_of_answers()
     }
 
-    /// How many of them a model explains; 0 where these are few.
+    /// How many of them a model explains; where it leaves many unexplained, only as far as that is known.
     fn explained(&self, model: &Model, budget: &Budget) -> usize {
         let explained = |held: &Held, of: usize| {
             let limit = held.number_of_answers() / of + 1;
@@ -191,7 +189,7 @@ impl<'a, 'm> Group<'a, 'm> {
     }
 }
 
-/// What does not explain one of so many of them explains as good as none.
+/// What leaves more than one of so many of them unexplained explains as good as none.
 const TOLERATED: usize = 3;
 
 /// For each result, how many of the answers about a place each way to align the summand there explains.
@@ -230,7 +228,7 @@ fn usual(of_places: &[&[usize]]) -> usize {
     (0..of_places[0].len()).min_by_key(|&way| Reverse(total(way))).unwrap_or(0)
 }
 
-/// The best alignment of each place: of several, that of the place before, or the usual one, if these are among them.
+/// The best alignment of each place: of several, the usual one, or that of the place before, if these are among them.
 fn ways(of_places: &[&[usize]]) -> Vec<usize> {
     let usual = usual(of_places);
     let mut before = usual;

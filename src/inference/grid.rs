@@ -188,7 +188,7 @@ impl Kind {
 }
 
 /// Summands of a sum that are aligned one after the other, at most.
-const POSITIONS: usize = 40;
+pub const POSITIONS: usize = 40;
 
 /// The best model in which each summand of the sum is aligned in a way of its own: of none is anything lost at first,
 /// then of one after the other, in the best way. In the second variant with the other kind of exponents; in the third

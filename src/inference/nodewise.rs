@@ -61,7 +61,8 @@ pub fn sums(model: &Model) -> Vec<Sum> {
 
 /// Answers that models may be held against with rules that sums share; and half as many again.
 const SHARED: u64 = 30_000_000;
-/// Answers that models may be held against for one sum and one class of answers.
+/// Answers that models may be held against for one sum and one class of answers; as many again where few are left
+/// unexplained.
 const EACH: u64 = 20_000_000;
 /// And in a quick look.
 const EACH_QUICKLY: u64 = 6_000_000;
@@ -236,7 +237,7 @@ pub fn fit(evidence: &Evidence, start: &Model, rules: Start, effort: Effort) -> 
             let [few, combining] = [each / 2, each].map(Budget::of);
             for summands in SUMMANDS {
                 let answers = left.out_of(by_depth.answers(class, depth, summands));
-                // What explains nearly all with fewer summands leads on.
+                // What leaves few unexplained of answers with fewer summands leads on, though much has been spent.
                 if search.budget.is_spent() && beam[0].contradicted * FEW <= answers.len() {
                     search.budget = Budget::of(each);
                 }

@@ -53,10 +53,10 @@ pub fn ends(model: &Model) -> Vec<i32> {
 
 /// Exponents of the smallest results of a model's sums.
 fn smallest(model: &Model) -> Vec<i32> {
-    let mut smallest = cancelling::smallest(&model.d).to_vec();
+    let mut smallest = cancelling::smallest(&model.d, model.d.fraction_bits).to_vec();
     for rule in &model.tree.rules {
         if let Normalised::To(round) = &rule.normalised {
-            smallest.extend(cancelling::smallest(&round.format));
+            smallest.extend(cancelling::smallest(&round.format, round.fraction_bits));
         }
     }
     smallest.sort_unstable();

@@ -143,7 +143,7 @@ fn anew(
         progress.step("search for rules", None);
         looked = looking::at_the_best(evidence, looked);
     }
-    if looked[0].is_mostly_explained(evidence) {
+    if is_soon && looked[0].is_mostly_explained(evidence) {
         looked = looking::best_regrouped(evidence, looked);
     }
     if !looked[0].is_all_but_explained(evidence) {

@@ -36,9 +36,9 @@ pub struct SparseMismatch {
 const SPARSE: u64 = 1000;
 /// One of so many has what is large in it cancelled: what a narrow d hides of a wide sum is then left over. One is near
 /// where d ends, where it matters when what is tiny is flushed; one has the largest products beside the smallest;
-/// one has c where results that keep fewer bits than c are rounded, if any do; and in one what is left of two summands is
-/// about as small as d can be, or less.
-const TURNS: u64 = 7;
+/// two have c where results that keep fewer bits than c are rounded, if any do; and in one what is left of two summands is
+/// about as small as d can be, or less, where products reach that.
+const TURNS: u64 = 8;
 
 /// Compares two devices on random dot-adds with few summands: what sums that meet nothing else keep shows there, and is
 /// drowned among many.
@@ -58,7 +58,7 @@ pub fn sparse_mismatch(
     };
     let is_other = |answers| differ(&signature.d, plan.nans, answers);
     let ends = [signature.d.min_exponent(), signature.d.max_exponent()];
-    let smallest = cancelling::smallest(&signature.d);
+    let smallest = cancelling::smallest(&signature.d, signature.d.fraction_bits);
     let mut left = plan.dot_adds;
     while left > 0 {
         let count = left.min(SPARSE);
@@ -71,7 +71,7 @@ pub fn sparse_mismatch(
                 }
                 1 => sparse::near(&signature, &ends, &mut rng),
                 2 => sparse::extremes(&signature, &mut rng),
-                3 => {
+                3 | 5 => {
                     let question = sparse::dot_add(&signature, &mut rng);
                     boundaries::at_boundary(&signature, &question, &plan.boundaries, &mut rng)
                 }
