@@ -3,7 +3,8 @@
 //! Dense random inputs hide what a corner of the arithmetic does. Here one to four products and
 //! sometimes c have significands of one or two bits, all ones, or random ones, at a chosen distance
 //! below a common exponent, at either end of the range or in its middle; factors are subnormal now and
-//! then, as small as they can be beside larger ones, or zero beside a factor of any size. Block scales bring products where their factors alone do not reach.
+//! then, as small as they can be beside larger ones, or zero beside a factor of any size. Block scales
+//! bring products where their factors alone do not reach.
 
 use mmaprobe_model::{Decoded, Format};
 use rand_core::Rng;

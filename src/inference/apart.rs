@@ -73,10 +73,12 @@ pub fn models(
         .filter(|_| !budget.is_spent())
         .map(|(index, result)| {
             let of_result: Vec<&[usize]> = known.iter().map(|place| &place[index][..]).collect();
-            let ways = ways(&of_result);
-            let usual = alignments[usual(&of_result)];
-            let mut each = vec![usual; arity];
-            places.iter().zip(ways).for_each(|(&place, way)| each[place] = alignments[way]);
+            let usual = usual(&of_result);
+            let mut each = vec![alignments[usual]; arity];
+            places
+                .iter()
+                .zip(ways(&of_result, usual))
+                .for_each(|(&place, way)| each[place] = alignments[way]);
             while each.len() > 1 && each[each.len() - 1] == each[each.len() - 2] {
                 each.pop();
             }
@@ -179,13 +181,13 @@ impl<'a, 'm> Group<'a, 'm> {
 
     /// How many of them a model explains; where it leaves many unexplained, only as far as that is known.
     fn explained(&self, model: &Model, budget: &Budget) -> usize {
-        let explained = |held: &Held, of: usize| {
-            let limit = held.number_of_answers() / of + 1;
+        let explained = |held: &Held| {
+            let limit = held.number_of_answers() / TOLERATED + 1;
             let contradicted = budget.contradicted_in_passing(model, held, limit);
             (contradicted < limit).then(|| held.number_of_answers() - contradicted)
         };
-        let Some(decisive) = explained(&self.decisive, TOLERATED) else { return 0 };
-        decisive + explained(&self.others, TOLERATED).unwrap_or(0)
+        let Some(decisive) = explained(&self.decisive) else { return 0 };
+        decisive + explained(&self.others).unwrap_or(0)
     }
 }
 
@@ -229,8 +231,7 @@ fn usual(of_places: &[&[usize]]) -> usize {
 }
 
 /// The best alignment of each place: of several, the usual one, or that of the place before, if these are among them.
-fn ways(of_places: &[&[usize]]) -> Vec<usize> {
-    let usual = usual(of_places);
+fn ways(of_places: &[&[usize]], usual: usize) -> Vec<usize> {
     let mut before = usual;
     of_places
         .iter()
