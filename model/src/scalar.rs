@@ -80,6 +80,43 @@ pub struct Inputs {
     /// Identifies the formats of A, B, C and the scales.
     formats: [u64; 4],
     elements: Elements,
+    /// The products of A's elements and B's.
+    products: Vec<Exact>,
+}
+
+/// The exact product of two factors.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Exact {
+    /// Its magnitude as an integer.
+    magnitude: u64,
+    /// The sum of the factors' exponents.
+    exponent: i32,
+    /// See [`Number::lowered`](crate::execute::Number::lowered).
+    lowered: i32,
+    negative: bool,
+    /// Whether it is a number, whose magnitude fits.
+    is_known: bool,
+}
+
+impl Exact {
+    /// The product of two factors that are read as they are.
+    fn of(a: &Decoded, b: &Decoded) -> Exact {
+        let none = Exact { magnitude: 0, exponent: 0, lowered: 0, negative: false, is_known: false };
+        let (
+            &Decoded::Finite { negative: na, significand: x, exponent: ea },
+            &Decoded::Finite { negative: nb, significand: y, exponent: eb },
+        ) = (a, b)
+        else {
+            return none;
+        };
+        x.checked_mul(y).map_or(none, |magnitude| Exact {
+            magnitude,
+            exponent: ea + eb,
+            lowered: execute::lowered(x, ea) + execute::lowered(y, eb),
+            negative: na != nb,
+            is_known: true,
+        })
+    }
 }
 
 /// A dot-add's operands, decoded.
@@ -169,7 +206,8 @@ impl Inputs {
         decoders.decode(a, b, c, sa, sb, &mut elements);
         let formats =
             [Some(of_a), Some(of_b), Some(of_c), of_scales].map(|format| format.map_or(0, |f| key(&f)));
-        Inputs { bits: [a, b, &[c], sa, sb].map(<[u64]>::to_vec), formats, elements }
+        let products = elements.a.iter().zip(&elements.b).map(|(a, b)| Exact::of(a, b)).collect();
+        Inputs { bits: [a, b, &[c], sa, sb].map(<[u64]>::to_vec), formats, elements, products }
     }
 
     /// The bit patterns of an element of A and of its element of B.
@@ -271,7 +309,7 @@ impl<'m> Scalar<'m> {
     pub fn dot_add(&mut self, a: &[u64], b: &[u64], c: u64, sa: &[u64], sb: &[u64]) -> u64 {
         let mut elements = core::mem::take(&mut self.elements);
         self.decoders.decode(a, b, c, sa, sb, &mut elements);
-        let d = self.evaluate(&elements);
+        let d = self.evaluate(&elements, &[]);
         self.elements = elements;
         d.unwrap_or_else(|| self.general(a, b, c, sa, sb))
     }
@@ -285,7 +323,7 @@ impl<'m> Scalar<'m> {
         if inputs.formats != self.formats {
             return self.dot_add(a, b, c[0], sa, sb);
         }
-        self.evaluate(&inputs.elements).unwrap_or_else(|| self.general(a, b, c[0], sa, sb))
+        self.evaluate(&inputs.elements, &inputs.products).unwrap_or_else(|| self.general(a, b, c[0], sa, sb))
     }
 
     /// The value of a node, as it was evaluated last.
@@ -294,13 +332,13 @@ impl<'m> Scalar<'m> {
         if cell.is_special { self.specials[node].clone() } else { cell.value() }
     }
 
-    /// Evaluates every node; `None` if an inner value does not fit a cell.
-    fn evaluate(&mut self, elements: &Elements) -> Option<u64> {
+    /// Evaluates every node; `None` if an inner value does not fit a cell. Products need not be known.
+    fn evaluate(&mut self, elements: &Elements, products: &[Exact]) -> Option<u64> {
         let model = self.model;
-        let Elements { a, b, c, sa, sb } = elements;
+        let Elements { c, sa, sb, .. } = elements;
         for (node, content) in model.tree.nodes.iter().enumerate() {
             match content {
-                Node::Product(k) => self.product(node, &a[*k], &b[*k])?,
+                Node::Product(k) => self.product(node, *k, elements, products)?,
                 Node::Accumulator => self.accumulator(node, (*c)?)?,
                 Node::Zero => self.cells[node] = Cell::zero(false, i32::MIN / 4),
                 Node::Scaled { child, block } => self.scaled(node, *child, [sa[*block], sb[*block]])?,
@@ -321,37 +359,48 @@ impl<'m> Scalar<'m> {
     }
 
     #[inline]
-    fn product(&mut self, node: usize, a: &Decoded, b: &Decoded) -> Option<()> {
-        let model = self.model;
-        let (read_a, read_b);
-        let mut factors = (a, b);
-        if !self.plain[0] {
-            read_a = execute::conditioned(&model.a, *a);
-            factors.0 = &read_a;
-        }
-        if !self.plain[1] {
-            read_b = execute::conditioned(&model.b, *b);
-            factors.1 = &read_b;
-        }
-        let (
-            &Decoded::Finite { negative: na, significand: x, exponent: ea },
-            &Decoded::Finite { negative: nb, significand: y, exponent: eb },
-        ) = factors
-        else {
-            return self.keep(node, execute::product(model, *factors.0, *factors.1));
-        };
-        let magnitude = u128::from(x) * u128::from(y);
+    fn product(
+        &mut self,
+        node: usize,
+        k: usize,
+        Elements { a, b, .. }: &Elements,
+        products: &[Exact],
+    ) -> Option<()> {
         let cell = &mut self.cells[node];
-        cell.halves = [magnitude as u64, (magnitude >> 64) as u64];
-        cell.lsb = ea + eb - self.product_fraction_bits;
-        cell.exponent = ea + eb;
+        let lsb_below = self.product_fraction_bits;
+        match products.get(k) {
+            Some(known) if known.is_known && self.plain[0] && self.plain[1] => {
+                let &Exact { magnitude, exponent, lowered, negative, .. } = known;
+                cell.halves = [magnitude, 0];
+                (cell.exponent, cell.lowered, cell.negative) = (exponent, lowered, negative);
+            }
+            _ => {
+                let read = |is_plain, operand, element| match is_plain {
+                    true => element,
+                    false => execute::conditioned(operand, element),
+                };
+                let a = read(self.plain[0], &self.model.a, a[k]);
+                let b = read(self.plain[1], &self.model.b, b[k]);
+                let (
+                    Decoded::Finite { negative: na, significand: x, exponent: ea },
+                    Decoded::Finite { negative: nb, significand: y, exponent: eb },
+                ) = (a, b)
+                else {
+                    return self.keep(node, execute::product(self.model, a, b));
+                };
+                let magnitude = u128::from(x) * u128::from(y);
+                cell.halves = [magnitude as u64, (magnitude >> 64) as u64];
+                cell.exponent = ea + eb;
+                cell.lowered = execute::lowered(x, ea) + execute::lowered(y, eb);
+                cell.negative = na != nb;
+            }
+        }
+        cell.lsb = cell.exponent - lsb_below;
         // The factors' significands are below 2.
-        cell.top = ea + eb + 1;
-        cell.lowered = execute::lowered(x, ea) + execute::lowered(y, eb);
-        cell.negative = na != nb;
+        cell.top = cell.exponent + 1;
         cell.is_open_sum = false;
         cell.is_special = false;
-        let is_usual = match &model.product {
+        let is_usual = match &self.model.product {
             Product::Exact => true,
             Product::OverflowsAt { exponent } => cell.is_zero() || cell.leading_exponent() < *exponent,
             Product::FlushedBelow { exponent, .. } => cell.is_zero() || cell.leading_exponent() >= *exponent,
@@ -361,13 +410,16 @@ impl<'m> Scalar<'m> {
             return Some(());
         }
         if let Some(rounder) = &self.of_products {
-            let exact = Sum { negative: na != nb, magnitude, lsb: cell.lsb, exponent: cell.exponent };
+            let (negative, magnitude) = (cell.negative, cell.magnitude());
+            let exact = Sum { negative, magnitude, lsb: cell.lsb, exponent: cell.exponent };
             if let Some(rounded) = rounder.round(&exact) {
                 cell.round_to(rounder.fraction_bits(), &rounded);
                 return Some(());
             }
         }
-        self.keep(node, execute::product(model, *factors.0, *factors.1))
+        let a = execute::conditioned(&self.model.a, a[k]);
+        let b = execute::conditioned(&self.model.b, b[k]);
+        self.keep(node, execute::product(self.model, a, b))
     }
 
     fn accumulator(&mut self, node: usize, c: Decoded) -> Option<()> {

@@ -14,7 +14,7 @@ const NONE: i32 = i32::MIN;
 #[inline]
 pub(super) fn exact(cells: &[Cell], children: &[usize], is_rounded: bool) -> Option<Sum> {
     let mut exponent = NONE;
-    let (mut lowest, mut highest) = (i32::MAX, NONE);
+    let (mut lowest, mut highest, mut high) = (i32::MAX, NONE, 0);
     for &child in children {
         let cell = &cells[child];
         if cell.is_special {
@@ -24,13 +24,26 @@ pub(super) fn exact(cells: &[Cell], children: &[usize], is_rounded: bool) -> Opt
         if !cell.is_zero() {
             lowest = lowest.min(cell.lsb);
             highest = highest.max(cell.top);
+            high |= cell.halves[1];
         }
     }
     if highest == NONE {
         return Some(Sum::zero(exponent));
     }
     // Carries, and the sign.
-    if highest - lowest + 3 + children.len().ilog2() as i32 >= 127 {
+    let width = highest - lowest + 3 + children.len().ilog2() as i32;
+    if width < 64 && high == 0 {
+        let mut sum = 0i64;
+        for &child in children {
+            let cell = &cells[child];
+            // Where the shift is out of range the magnitude is zero.
+            let multiple = cell.halves[0].wrapping_shl((cell.lsb.wrapping_sub(lowest)) as u32);
+            let sign = -i64::from(cell.negative);
+            sum += (multiple as i64 ^ sign) - sign;
+        }
+        return Some(total(sum.into(), lowest, exponent));
+    }
+    if width >= 127 {
         return match *children {
             [x, y] if is_rounded => for_rounding(&cells[x], &cells[y]),
             _ => None,

@@ -195,7 +195,7 @@ impl Scalar<'_> {
         if inputs.formats != self.formats {
             return None;
         }
-        let d = self.evaluate(&inputs.elements)?;
+        let d = self.evaluate(&inputs.elements, &inputs.products)?;
         let special = |(id, cell): (NodeId, &Cell)| cell.is_special.then(|| (id, self.specials[id].clone()));
         let specials = self.cells.iter().enumerate().filter_map(special).collect();
         Some(Nodes { cells: self.cells.clone(), specials, d })
@@ -233,7 +233,7 @@ impl Scalar<'_> {
                 }
             }
             match node {
-                Node::Product(k) => self.product(id, &elements.a[*k], &elements.b[*k])?,
+                Node::Product(k) => self.product(id, *k, elements, &inputs.products)?,
                 Node::Accumulator => self.accumulator(id, elements.c?)?,
                 Node::Zero => {}
                 Node::Scaled { child, block } => {

@@ -16,10 +16,12 @@ pub(super) struct Rounder {
     dropped: u32,
     /// Whether numbers below the smallest normal one, and negative ones, are rounded like others.
     is_usual: bool,
+    /// What +0 and −0 become.
+    zeros: [Option<Rounded>; 2],
 }
 
 /// A number of the format.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub(super) struct Rounded {
     pub negative: bool,
     pub significand: u64,
@@ -29,7 +31,9 @@ pub(super) struct Rounded {
 impl Rounder {
     pub fn new(round: RoundTo) -> Rounder {
         let format = &round.format;
+        let zero = |negative| rounded(&round, &Sum { negative, ..Sum::zero(0) });
         Rounder {
+            zeros: [zero(false), zero(true)],
             min_exponent: format.min_exponent(),
             max_exponent: format.max_exponent(),
             max_significand: format.max_significand(),
@@ -48,10 +52,13 @@ impl Rounder {
     #[inline]
     pub fn round(&self, sum: &Sum) -> Option<Rounded> {
         let &Sum { negative, magnitude, lsb, .. } = sum;
+        if magnitude == 0 {
+            return self.zeros[usize::from(negative)];
+        }
         let leading = sum.leading_exponent();
         let is_normal = leading >= self.min_exponent && self.round.format.signed;
-        if !is_normal && !self.is_usual || magnitude == 0 {
-            return self.other(sum);
+        if !is_normal && !self.is_usual {
+            return rounded(&self.round, sum);
         }
         let RoundTo { fraction_bits, rounding, .. } = self.round;
         let mut exponent = leading.max(self.min_exponent);
@@ -70,20 +77,20 @@ impl Rounder {
         significand <<= self.dropped;
         if exponent > self.max_exponent || exponent == self.max_exponent && significand > self.max_significand
         {
-            return self.other(sum);
+            return rounded(&self.round, sum);
         }
         Some(Rounded { negative, significand, exponent })
     }
+}
 
-    /// Zero, what is flushed, what overflows.
-    #[cold]
-    fn other(&self, sum: &Sum) -> Option<Rounded> {
-        match self.round.round(&Term::new(sum.negative, sum.magnitude, sum.lsb, sum.exponent)) {
-            Decoded::Finite { negative, significand, exponent } => {
-                Some(Rounded { negative, significand, exponent })
-            }
-            _ => None,
+/// Zero, what is flushed, what overflows.
+#[cold]
+fn rounded(round: &RoundTo, sum: &Sum) -> Option<Rounded> {
+    match round.round(&Term::new(sum.negative, sum.magnitude, sum.lsb, sum.exponent)) {
+        Decoded::Finite { negative, significand, exponent } => {
+            Some(Rounded { negative, significand, exponent })
         }
+        _ => None,
     }
 }
 
