@@ -70,6 +70,9 @@ pub fn separate(
         if round == 0 {
             let all: Vec<&Answered> = evidence.answers.iter().collect();
             candidates = standing(candidates, model, &all);
+            // None of the answers is kept aside that are still to come.
+            let aside: Vec<&Answered> = evidence.aside().collect();
+            candidates = standing(candidates, model, &aside);
             // What several changes together make, and a single one too, is told as the single one.
             let mut models: Vec<Model> = Vec::new();
             candidates.retain(|candidate| {
@@ -102,15 +105,12 @@ pub fn separate(
         let told = told(&signature, model, &candidates, &pool, (how, seed));
         let mut separating: Vec<DotAdd> = Vec::new();
         let mut others = Vec::new();
-        let stands_aside = |candidate: &Turned| fit::contradicted(&candidate.model, evidence.aside(), 1) == 0;
         for (candidate, told) in candidates.into_iter().zip(told) {
             match told {
-                // What answers that are kept aside contradict is not asked about.
-                Told::Apart(questions) if stands_aside(&candidate) => {
+                Told::Apart(questions) => {
                     separating.extend(questions);
                     others.push(candidate);
                 }
-                Told::Apart(_) => {}
                 Told::InsideOnly => others.push(candidate),
                 Told::Never => {
                     alike.push(candidate);
@@ -134,7 +134,7 @@ pub fn separate(
         tried = tried.min(tried_on_alike);
     }
     candidates.extend(alike);
-    let inseparable = standing(candidates, model, &evidence.aside().collect::<Vec<_>>())
+    let inseparable = candidates
         .into_iter()
         .map(|turned| Inseparable { knob: turned.knob, choice: turned.choice })
         .collect();
