@@ -119,8 +119,7 @@ const ALL_OF: usize = 500;
 /// A part of these answers, with all that contradict a model if these are few.
 fn glimpse<'a>(model: &Model, all: &[&'a Answered]) -> Vec<&'a Answered> {
     let mut ordered = all.to_vec();
-    front_load(model, &mut ordered);
-    let wrong = contradicted(model, ordered.iter().copied(), ALL_OF + 1);
+    let wrong = front_load(model, &mut ordered);
     if wrong > ALL_OF {
         return thinned(all, GLIMPSED);
     }
@@ -145,13 +144,12 @@ pub fn improve_on(
     budget: &Budget,
 ) -> Fitted {
     let mut answers = answers.to_vec();
-    let mut best =
-        Fitted { contradicted: contradicted(&start.model, answers.iter().copied(), usize::MAX), ..start };
+    let mut best = start;
     loop {
+        best.contradicted = front_load(&best.model, &mut answers);
         if best.contradicted == 0 || budget.is_spent() {
             return best;
         }
-        front_load(&best.model, &mut answers);
         let is_progress =
             |better: &Fitted| (best.contradicted - better.contradicted) * PROGRESS >= best.contradicted;
         let mut step: Option<Fitted> = None;
@@ -231,11 +229,16 @@ pub fn simplify(evidence: &Evidence, mut fitted: Fitted, left: &mut Vec<Model>) 
 }
 
 /// Puts the answers that contradict the model in front, keeping their order otherwise: they are likely
-/// to contradict its neighbours, and a count can stop early.
-pub fn front_load(model: &Model, answers: &mut Vec<&Answered>) {
-    let Ok(mut executor) = Scalar::new(model) else { return };
-    // A stable sort: false comes before true.
-    answers.sort_by_cached_key(|answered| explains(&mut executor, answered));
+/// to contradict its neighbours, and a count can stop early. How many there are: all, where the model cannot be
+/// executed.
+pub fn front_load(model: &Model, answers: &mut Vec<&Answered>) -> usize {
+    let Ok(mut executor) = Scalar::new(model) else { return answers.len() };
+    let (right, mut ordered): (Vec<&Answered>, Vec<&Answered>) =
+        answers.drain(..).partition(|answered| explains(&mut executor, answered));
+    let wrong = ordered.len();
+    ordered.extend(right);
+    *answers = ordered;
+    wrong
 }
 
 /// Samples that candidates are tried on before all answers: so many answers that contradict the model and
@@ -288,13 +291,32 @@ fn best_of_all(
     answers: &[&Answered],
     budget: &Budget,
 ) -> Option<Fitted> {
-    candidates
-        .into_par_iter()
-        .map(|model| Fitted { contradicted: budget.contradicted(&model, answers, best.contradicted), model })
-        .enumerate()
-        .filter(|(_, fitted)| fitted.contradicted < best.contradicted)
-        .min_by_key(|(index, fitted)| (fitted.contradicted, simplicity::exceptions(&fitted.model), *index))
-        .map(|(_, fitted)| fitted)
+    // What explains most of what the model does not mostly breaks least of what it does.
+    let (wrong, right) = answers.split_at(best.contradicted);
+    let count = |(index, model): (usize, Model)| {
+        let missed = budget.contradicted(&model, wrong, wrong.len());
+        (missed, simplicity::exceptions(&model), index, model)
+    };
+    let mut counted: Vec<(usize, u32, usize, Model)> =
+        candidates.into_par_iter().enumerate().map(count).collect();
+    counted.sort_by_key(|(missed, exceptions, index, _)| (*missed, *exceptions, *index));
+    let mut limit = best.contradicted;
+    let mut found: Option<(usize, u32, usize, Model)> = None;
+    for (missed, exceptions, index, model) in counted {
+        if missed >= limit {
+            break;
+        }
+        let contradicted = missed + budget.contradicted(&model, right, limit - missed);
+        let is_better = found.as_ref().is_none_or(|(least, others, first, _)| {
+            (contradicted, exceptions, index) < (*least, *others, *first)
+        });
+        if contradicted < limit && is_better {
+            // The next may be as good, and simpler.
+            limit = contradicted + 1;
+            found = Some((contradicted, exceptions, index, model));
+        }
+    }
+    found.map(|(contradicted, .., model)| Fitted { model, contradicted })
 }
 
 /// What is turned, the next where the one before leads no further.
