@@ -78,7 +78,8 @@ pub fn turn_products(model: &Model, signature: &Signature, class: Class) -> Vec<
     for format in intermediate(signature) {
         let is_current = matches!(model.product, Product::Rounded(round) if round.format == format);
         let holds_all = holds_every_product(&format, signature);
-        if class >= Class::Subnormal && holds_all && !is_current {
+        let is_rounded = matches!(model.product, Product::Rounded(_));
+        if class >= Class::Subnormal && holds_all && !is_rounded {
             continue;
         }
         // With fewer bits than products have, any format rounds them.
@@ -91,14 +92,20 @@ pub fn turn_products(model: &Model, signature: &Signature, class: Class) -> Vec<
                 }
                 continue;
             }
-            let fraction_bits = match model.product {
-                Product::Rounded(round) if round.format == format => round.fraction_bits,
+            // As many bits as before: what other answers show of them is the same in a format with another range.
+            let before = match model.product {
+                Product::Rounded(round) => round.fraction_bits.min(format.fraction_bits),
                 _ => format.fraction_bits,
             };
-            for subnormals in all_subnormals() {
-                let last = if class >= Class::Infinite { overflows(&plain) } else { vec![plain.overflow] };
-                for overflow in last {
-                    push(RoundTo { fraction_bits, subnormals, overflow, ..plain });
+            let all_bits =
+                if is_current || before == format.fraction_bits { None } else { Some(format.fraction_bits) };
+            for fraction_bits in std::iter::once(before).chain(all_bits) {
+                for subnormals in all_subnormals() {
+                    let last =
+                        if class >= Class::Infinite { overflows(&plain) } else { vec![plain.overflow] };
+                    for overflow in last {
+                        push(RoundTo { fraction_bits, subnormals, overflow, ..plain });
+                    }
                 }
             }
         }
