@@ -49,9 +49,10 @@ const ALONE: usize = 4;
 /// bfloat16, and of fp16's subnormals.
 const EXPONENTS: RangeInclusive<i32> = -40..=40;
 
-/// Products that are asked about alone with more than one bit, evenly spread; and how many bits after the first.
+/// Products that are asked about alone as 1 and with a second bit, evenly spread; and how many bits after the first, with
+/// none for 1.
 const WITH_BITS: usize = 16;
-const FRACTION_BITS: [u32; 15] = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 13, 16, 19, 22];
+const FRACTION_BITS: [u32; 16] = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 13, 16, 19, 22];
 
 /// Powers of two alone, and numbers with a second bit: which of them do all sums hand on unchanged?
 pub fn range(signature: &Signature) -> Probe {
@@ -59,14 +60,15 @@ pub fn range(signature: &Signature) -> Probe {
         |number: usize| (0..signature.k).step_by(signature.k.div_ceil(number)).map(Summand::Product);
     let alone = |summand, value| place::question(signature, &[(summand, value)]);
     // A small number may be rounded away, or up to another, as its sign says.
-    let powers = products(ALONE).flat_map(|product| {
+    let powers = products(ALONE).chain([Summand::C]).flat_map(|summand| {
         let both = |exponent| [false, true].map(|negative| Dyadic { negative, ..Dyadic::power(exponent) });
-        EXPONENTS.flat_map(both).filter_map(move |value| alone(product, value))
+        EXPONENTS.flat_map(both).filter_map(move |value| alone(summand, value))
     });
     let with_bits = products(WITH_BITS).chain([Summand::C]).flat_map(|summand| {
-        FRACTION_BITS.into_iter().filter_map(move |bits| {
-            alone(summand, Dyadic { negative: false, significand: 1 << bits | 1, exponent: -(bits as i32) })
-        })
+        let number =
+            |bits: u32| Dyadic { negative: false, significand: 1 << bits | 1, exponent: -(bits as i32) };
+        let both = move |bits| [number(bits), Dyadic { negative: true, ..number(bits) }];
+        FRACTION_BITS.into_iter().flat_map(both).filter_map(move |value| alone(summand, value))
     });
     Probe {
         name: "sums/range",

@@ -1,23 +1,64 @@
 //! How deep in a tree the sums are that an answer depends on.
 
+use std::collections::HashMap;
 use std::ops::RangeInclusive;
 
-use mmaprobe_model::tree::{Model, Node, RuleId};
+use mmaprobe_model::tree::{Model, Node, NodeId, RuleId};
 use mmaprobe_model::{Decoded, Format};
 use mmaprobe_probes::{DotAdd, Signature, place};
+use rustc_hash::FxBuildHasher;
 
 use super::evidence::{Answered, Evidence};
 
-/// The numbers that come out of all sums as they were, where they are the only ones that are not zero.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// What became of summands that were the only ones that are not zero.
+#[derive(Clone, Debug)]
 pub struct Unchanged {
-    /// The exponents of all their bits.
+    /// The exponents of what is neither too large nor too small for any sum.
     pub exponents: RangeInclusive<i32>,
-    /// Bits after the leading one, at most.
-    pub fraction_bits: u32,
+    /// What of each product, and of c at last, comes out of all sums that it is in as it was.
+    each: Vec<Passing>,
+    /// Of each of them, the numbers, and what they came out as.
+    outcomes: Vec<HashMap<u64, u64, FxBuildHasher>>,
 }
 
 impl Unchanged {
+    /// What comes out of the sums that only the first of two summands is in as it was, where the other is a summand of the
+    /// next: what is made of the first then is what is made of the other.
+    fn up_to(&self, first: usize, other: usize) -> Passing {
+        let mut alone = Alone::default();
+        for (value, outcome) in &self.outcomes[first] {
+            if let Some(of_other) = self.outcomes[other].get(value) {
+                alone.add(Flow::exactly(f64::from_bits(*value)), outcome == of_other);
+            }
+        }
+        alone.passing(&self.exponents, NONE, 0)
+    }
+}
+
+/// Numbers that come out of sums as they were: positive ones, and negative ones.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Passing([OfSign; 2]);
+
+/// Numbers of a sign.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct OfSign {
+    /// The exponents of all their bits.
+    exponents: RangeInclusive<i32>,
+    /// Bits after the leading one, at most.
+    fraction_bits: u32,
+}
+
+impl Passing {
+    fn has(&self, flow: Flow) -> bool {
+        self.0[usize::from(flow.value < 0.0)].has(flow)
+    }
+
+    fn is_empty(&self) -> bool {
+        self.0.iter().all(|of_sign| of_sign.exponents.is_empty())
+    }
+}
+
+impl OfSign {
     fn has(&self, flow: Flow) -> bool {
         flow.fraction_bits <= self.fraction_bits
             && flow.exponent().is_some_and(|leading| {
@@ -32,6 +73,9 @@ impl Unchanged {
 pub struct Depths<'m> {
     model: &'m Model,
     unchanged: Unchanged,
+    /// For each sum, by the number of its node, and each summand below it, what it hands on of that as it is, though
+    /// another sum above may not; several, each of which is enough.
+    handed_on: HashMap<(NodeId, usize), Vec<Passing>, FxBuildHasher>,
     /// For each rule, the place of its sum in the order.
     places: Vec<usize>,
 }
@@ -43,20 +87,25 @@ struct Flow {
     value: f64,
     /// How far below its leading bit its last one is: 0 for powers of two. Many where that is not known.
     fraction_bits: u32,
+    /// The summand that it is, by its place among the products, c at last; none of a sum of several.
+    source: Option<usize>,
+    /// Whether it is a zero with an exponent of its own, as products of zero and another number are: sums may align other
+    /// summands to it.
+    is_written: bool,
 }
 
 /// As many fraction bits as no sum keeps.
 const MANY: u32 = u32::MAX;
 
 impl Flow {
-    const ZERO: Flow = Flow { value: 0.0, fraction_bits: MANY };
-    const FAR: Flow = Flow { value: f64::INFINITY, fraction_bits: MANY };
+    const ZERO: Flow = Flow { value: 0.0, fraction_bits: MANY, source: None, is_written: false };
+    const FAR: Flow = Flow { value: f64::INFINITY, ..Flow::ZERO };
 
     /// A number that f64 holds exactly.
     fn exactly(value: f64) -> Flow {
         let fraction = value.to_bits() & ((1 << F64_FRACTION_BITS) - 1);
         let fraction_bits = if fraction == 0 { 0 } else { F64_FRACTION_BITS - fraction.trailing_zeros() };
-        Flow { value, fraction_bits: if value.is_normal() { fraction_bits } else { MANY } }
+        Flow { value, fraction_bits: if value.is_normal() { fraction_bits } else { MANY }, ..Flow::ZERO }
     }
 
     /// A number of a format.
@@ -74,7 +123,15 @@ impl Flow {
     fn times(self, other: Flow) -> Flow {
         let value = self.value * other.value;
         let bits = self.fraction_bits.saturating_add(other.fraction_bits);
-        if bits < F64_FRACTION_BITS { Flow::exactly(value) } else { Flow { value, fraction_bits: MANY } }
+        let is_written = value == 0.0 && (self.value, other.value) != (0.0, 0.0);
+        let product =
+            if bits < F64_FRACTION_BITS { Flow::exactly(value) } else { Flow { value, ..Flow::ZERO } };
+        Flow { source: self.source, is_written, ..product }
+    }
+
+    /// The same, of a scale.
+    fn scaled(self, scale: Flow) -> Flow {
+        Flow { is_written: self.is_written, ..self.times(scale) }
     }
 
     /// The exponent of a number that is not zero; `None` of what is far.
@@ -101,7 +158,15 @@ impl Depths<'_> {
         for (place, &rule) in order.iter().enumerate() {
             places[rule] = place;
         }
-        Depths { model, unchanged, places }
+        let handed_on = handed_on(model, &unchanged);
+        Depths { model, unchanged, handed_on, places }
+    }
+
+    /// Whether a sum hands a number on as it is, were it the only summand.
+    fn passes(&self, sum: NodeId, flow: Flow) -> bool {
+        let Some(source) = flow.source else { return false };
+        let handed_on = self.handed_on.get(&(sum, source)).into_iter().flatten();
+        std::iter::once(&self.unchanged.each[source]).chain(handed_on).any(|passing| passing.has(flow))
     }
 
     /// The last place in the order whose sum an answer depends on: where values meet, or one passes that
@@ -117,19 +182,23 @@ impl Depths<'_> {
         let mut deepest = 0;
         for (id, node) in nodes.iter().enumerate() {
             let flow = match node {
-                Node::Product(k) => Flow::of(&signature.a, a[*k]).times(Flow::of(&signature.b, b[*k])),
-                Node::Accumulator => Flow::of(&signature.c, *c),
+                Node::Product(k) => {
+                    let product = Flow::of(&signature.a, a[*k]).times(Flow::of(&signature.b, b[*k]));
+                    Flow { source: Some(*k), ..product }
+                }
+                Node::Accumulator => Flow { source: Some(signature.k), ..Flow::of(&signature.c, *c) },
                 Node::Zero => Flow::ZERO,
                 Node::Scaled { child, block } => match &signature.scale {
                     Some(scale) => [sa, sb]
                         .into_iter()
-                        .fold(flows[*child], |flow, bits| flow.times(Flow::of(&scale.format, bits[*block]))),
+                        .fold(flows[*child], |flow, bits| flow.scaled(Flow::of(&scale.format, bits[*block]))),
                     None => flows[*child],
                 },
                 Node::Sum { children, rule } => {
                     let values =
                         || children.iter().map(|&child| flows[child]).filter(|flow| flow.value != 0.0);
-                    let sum = Flow { value: values().map(|flow| flow.value).sum(), fraction_bits: MANY };
+                    let is_written = children.iter().any(|&child| flows[child].is_written);
+                    let sum = Flow { value: values().map(|flow| flow.value).sum(), is_written, ..Flow::ZERO };
                     let is_near = |flow: Flow| {
                         flow.value == 0.0
                             || flow
@@ -140,8 +209,8 @@ impl Depths<'_> {
                         return usize::MAX;
                     }
                     match (values().next(), values().count()) {
-                        (None, _) => Flow::ZERO,
-                        (Some(alone), 1) if alone.fraction_bits == 0 || self.unchanged.has(alone) => alone,
+                        (None, _) if !is_written => Flow::ZERO,
+                        (Some(alone), 1) if !is_written && self.passes(id, alone) => alone,
                         _ => {
                             deepest = deepest.max(self.places[*rule]);
                             sum
@@ -155,31 +224,157 @@ impl Depths<'_> {
     }
 }
 
-/// What comes out of all sums as it was, as far as products and c were [asked for alone](mmaprobe_probes::sums::range).
-/// Of powers of two, the nearest to 2^0 that does, and all around it up to the first that comes out as something else, as
-/// where a sum between is rounded to a format with less range. And as many bits after a leading 1 as none loses.
+/// For each sum and each summand below it, what it hands on as it is: that of which the sums above make the same as of
+/// one of their own summands.
+fn handed_on(model: &Model, unchanged: &Unchanged) -> HashMap<(NodeId, usize), Vec<Passing>, FxBuildHasher> {
+    let nodes = &model.tree.nodes;
+    let summand = |node: NodeId| match &nodes[node] {
+        Node::Product(k) => Some(*k),
+        Node::Accumulator => Some(model.k),
+        _ => None,
+    };
+    let mut parents: Vec<Option<NodeId>> = vec![None; nodes.len()];
+    for (id, node) in nodes.iter().enumerate() {
+        node.children().iter().for_each(|&child| parents[child] = Some(id));
+    }
+    let above = |node: NodeId| std::iter::successors(parents[node], |&node| parents[node]);
+    let mut handed_on: HashMap<(NodeId, usize), Vec<Passing>, FxBuildHasher> = HashMap::default();
+    for leaf in 0..nodes.len() {
+        let Some(source) = summand(leaf) else { continue };
+        // From the root down: what passes up to a sum passes all those before it.
+        let path: Vec<NodeId> = above(leaf).collect();
+        let mut known: Vec<Passing> = Vec::new();
+        for &sum in path.iter().rev() {
+            if !known.is_empty() {
+                handed_on.insert((sum, source), known.clone());
+            }
+            for other in nodes[sum].children().iter().filter_map(|&child| summand(child)) {
+                let passing = unchanged.up_to(source, other);
+                if other != source && !passing.is_empty() && !known.contains(&passing) {
+                    known.push(passing);
+                }
+            }
+        }
+    }
+    handed_on
+}
+
+/// What became of products and of c where they were [asked for alone](mmaprobe_probes::sums::range).
 pub fn unchanged(evidence: &Evidence) -> Unchanged {
-    let (mut same, mut other): (Vec<i32>, Vec<i32>) = (Vec::new(), Vec::new());
-    let (mut kept, mut lost) = (0, MANY);
-    for (value, is_same) in
-        evidence.answers.iter().filter_map(|answered| alone(evidence.signature(), answered))
-    {
+    let signature = evidence.signature();
+    let (mut all, mut near) = (Alone::default(), Alone::default());
+    let mut each = vec![Alone::default(); signature.k + 1];
+    let mut outcomes = vec![HashMap::default(); signature.k + 1];
+    for (value, outcome) in evidence.answers.iter().filter_map(|answered| alone(signature, answered)) {
+        let source = value.source.expect("what is alone is a summand");
+        let is_same = value.value == outcome;
+        all.add(value, is_same);
+        let is_near = Flow::exactly(outcome)
+            .exponent()
+            .zip(value.exponent())
+            .is_some_and(|(x, y)| x.abs_diff(y) <= NEAR);
+        near.add(Flow { value: value.value.abs(), ..value }, is_near);
+        each[source].add(value, is_same);
+        outcomes[source].insert(value.value.to_bits(), outcome.to_bits());
+    }
+    let exponents = near.0[0].exponents().filter(|near| *near != NONE).unwrap_or(i32::MIN..=i32::MAX);
+    let passing = |own: &Alone| own.passing(&exponents, exponents.clone(), all.fraction_bits());
+    Unchanged { each: each.iter().map(passing).collect(), exponents, outcomes }
+}
+
+fn within(own: &RangeInclusive<i32>, all: &RangeInclusive<i32>) -> RangeInclusive<i32> {
+    *own.start().max(all.start())..=*own.end().min(all.end())
+}
+
+/// What became of numbers that were the only ones that are not zero: of positive ones, and of negative ones.
+#[derive(Clone, Debug, Default)]
+struct Alone([AloneOfSign; 2]);
+
+/// What became of numbers of a sign.
+#[derive(Clone, Debug)]
+struct AloneOfSign {
+    /// Exponents of powers of two that came out as they were, and of those that did not.
+    same: Vec<i32>,
+    other: Vec<i32>,
+    /// The most bits after a leading 1 that came out, and the fewest that did not.
+    kept: u32,
+    lost: u32,
+}
+
+impl Default for AloneOfSign {
+    fn default() -> AloneOfSign {
+        AloneOfSign { same: Vec::new(), other: Vec::new(), kept: 0, lost: MANY }
+    }
+}
+
+impl Alone {
+    fn add(&mut self, value: Flow, is_same: bool) {
+        self.0[usize::from(value.value < 0.0)].add(value, is_same);
+    }
+
+    /// What passes, of such exponents; these where nothing is known, and so many bits after the first.
+    fn passing(
+        &self,
+        exponents: &RangeInclusive<i32>,
+        unknown: RangeInclusive<i32>,
+        unknown_bits: u32,
+    ) -> Passing {
+        Passing(self.0.each_ref().map(|own| OfSign {
+            exponents: own.exponents().map_or_else(|| unknown.clone(), |own| within(&own, exponents)),
+            fraction_bits: if own.has_bits() { own.fraction_bits() } else { unknown_bits },
+        }))
+    }
+
+    /// Bits after a leading one that nothing loses.
+    fn fraction_bits(&self) -> u32 {
+        self.0.iter().map(AloneOfSign::fraction_bits).min().unwrap_or(0)
+    }
+}
+
+impl AloneOfSign {
+    fn add(&mut self, value: Flow, is_same: bool) {
         match (value.exponent(), value.fraction_bits) {
-            (Some(exponent), 0) => if is_same { &mut same } else { &mut other }.push(exponent),
-            (Some(0), bits) if is_same => kept = kept.max(bits),
-            (Some(0), bits) => lost = lost.min(bits),
+            (Some(exponent), 0) => if is_same { &mut self.same } else { &mut self.other }.push(exponent),
+            (Some(0), bits) if is_same => self.kept = self.kept.max(bits),
+            (Some(0), bits) => self.lost = self.lost.min(bits),
             _ => {}
         }
     }
-    let middle = same.into_iter().min_by_key(|exponent| (exponent.abs(), *exponent)).unwrap_or(0);
-    let lowest = other.iter().filter(|&&exponent| exponent < middle).max().map_or(i32::MIN, |e| e + 1);
-    let highest = other.iter().filter(|&&exponent| exponent > middle).min().map_or(i32::MAX, |e| e - 1);
-    Unchanged { exponents: lowest..=highest, fraction_bits: kept.min(lost - 1) }
+
+    /// Of powers of two, the nearest to 2^0 that comes out, and all around it up to the first that comes out as something
+    /// else, as where a sum between is rounded to a format with less range. None do where none is known to, but of
+    /// others; `None` where nothing is known.
+    fn exponents(&self) -> Option<RangeInclusive<i32>> {
+        // Of one summand, it may come out as it was, and of others not.
+        let same = self.same.iter().filter(|exponent| !self.other.contains(exponent));
+        let Some(&middle) = same.min_by_key(|exponent| (exponent.abs(), **exponent)) else {
+            let is_any_other = !self.other.is_empty();
+            return is_any_other.then_some(NONE);
+        };
+        let lowest = self.other.iter().filter(|&&exponent| exponent < middle).max();
+        let highest = self.other.iter().filter(|&&exponent| exponent > middle).min();
+        Some(lowest.map_or(i32::MIN, |e| e + 1)..=highest.map_or(i32::MAX, |e| e - 1))
+    }
+
+    /// Whether anything is known of numbers with more than one bit.
+    fn has_bits(&self) -> bool {
+        (self.kept, self.lost) != (0, MANY)
+    }
+
+    fn fraction_bits(&self) -> u32 {
+        self.kept.min(self.lost - 1)
+    }
 }
 
-/// The only summand that is not zero, if there is one, and whether that is the answer. What is made of subnormal operands
-/// says nothing about sums.
-fn alone(signature: &Signature, answered: &Answered) -> Option<(Flow, bool)> {
+/// What becomes another number whose exponent differs by so much at most is neither too large nor too small for any sum.
+const NEAR: u32 = 1;
+
+/// No exponent.
+const NONE: RangeInclusive<i32> = RangeInclusive::new(1, 0);
+
+/// The only summand that is not zero, if there is one, and the answer. What is made of subnormal operands says nothing
+/// about sums.
+fn alone(signature: &Signature, answered: &Answered) -> Option<(Flow, f64)> {
     let zeros = place::zeros(signature);
     let DotAdd { a, b, c, sa, sb } = &answered.question;
     if answered.summands != 1 {
@@ -191,7 +386,13 @@ fn alone(signature: &Signature, answered: &Answered) -> Option<(Flow, bool)> {
         is_normal.then(|| Flow::of(format, bits))
     };
     let mut factors = a.iter().zip(b).enumerate().filter(|&(_, (&a, &b))| (a, b) != (zeros.a[0], zeros.b[0]));
-    let value = match (factors.next(), &signature.scale) {
+    let factor = factors.next();
+    // Nor is a summand alone beside zeros with exponents of their own.
+    if factors.next().is_some() || factor.is_some() && *c != zeros.c {
+        return None;
+    }
+    let source = Some(factor.map_or(signature.k, |(k, _)| k));
+    let value = match (factor, &signature.scale) {
         (Some((_, (&a, &b))), None) => normal(&signature.a, a)?.times(normal(&signature.b, b)?),
         (Some((k, (&a, &b))), Some(scale)) => [sa, sb]
             .into_iter()
@@ -200,7 +401,7 @@ fn alone(signature: &Signature, answered: &Answered) -> Option<(Flow, bool)> {
             })?,
         (None, _) => normal(&signature.c, *c)?,
     };
-    Some((value, Flow::of(&signature.d, answered.answer).value == value.value))
+    Some((Flow { source, ..value }, Flow::of(&signature.d, answered.answer).value))
 }
 
 #[cfg(test)]
@@ -228,7 +429,10 @@ mod tests {
         model.tree.rules = vec![model.tree.rules[0].clone(); sums];
         // The root is the last sum.
         let order: Vec<RuleId> = (0..sums).rev().collect();
-        let depths = Depths::new(&model, &order, Unchanged { exponents: -14..=15, fraction_bits: 3 });
+        let of_sign = OfSign { exponents: -14..=15, fraction_bits: 3 };
+        let each = vec![Passing([of_sign.clone(), of_sign]); 4];
+        let outcomes = vec![HashMap::default(); 4];
+        let depths = Depths::new(&model, &order, Unchanged { exponents: -14..=15, each, outcomes });
         let (p0, p1, p2) = (Summand::Product(0), Summand::Product(1), Summand::Product(2));
         let depth = |values: &[(Summand, Dyadic)], answer: u64| {
             let question = place::question(&signature, values).expect("fp32 holds these");
@@ -248,5 +452,38 @@ mod tests {
         let canceled = [(p0, power(-10)), (p1, Dyadic { negative: true, ..Dyadic::new(255, -18) })];
         assert_eq!(depth(&canceled, one), usize::MAX, "what the pair hands on is too small");
         assert_eq!(depth(&[(p2, power(0))], 0), usize::MAX, "any sum may decide the sign of zero");
+        let mut question = place::question(&signature, &[(Summand::C, power(0))]).expect("fp32 holds it");
+        question.a[0] = u64::from(8f32.to_bits());
+        let beside = Answered::new(&signature, 0, question, one);
+        assert_eq!(depths.of(&signature, &beside), 1, "the pair may hand on a zero with that exponent");
+    }
+
+    #[test]
+    fn a_sum_hands_on_what_those_above_make_the_same_of() {
+        let signature = Signature { k: 2, a: FP32, b: FP32, c: FP32, d: FP32, scale: None };
+        let [c, p0, p1] = [Summand::C, Summand::Product(0), Summand::Product(1)];
+        let pair = Skeleton::Sum(vec![Skeleton::Leaf(p0), Skeleton::Leaf(p1)]);
+        let tree = Skeleton::Sum(vec![Skeleton::Leaf(c), pair]);
+        let (model, order) =
+            crate::inference::nodewise::individual(&structure::start(&signature, &tree, Structure::Plain));
+        // The root makes −1 of 1, and the pair 2 of p1 = 1.
+        let outcomes = |one: f64| HashMap::from_iter([(1f64.to_bits(), one.to_bits())]);
+        let every = OfSign { exponents: -100..=100, fraction_bits: 23 };
+        let none = OfSign { exponents: NONE, ..every.clone() };
+        let unchanged = Unchanged {
+            exponents: -100..=100,
+            each: vec![Passing([none, every]); 3],
+            outcomes: vec![outcomes(-1.0), outcomes(-2.0), outcomes(-1.0)],
+        };
+        let depths = Depths::new(&model, &order, unchanged);
+        let depth = |product: Summand, negative: bool| {
+            let value = Dyadic { negative, ..Dyadic::power(0) };
+            let question = place::question(&signature, &[(product, value), (c, Dyadic::power(3))]);
+            let answer = u64::from(7f32.to_bits());
+            depths.of(&signature, &Answered::new(&signature, 0, question.expect("fp32 holds these"), answer))
+        };
+        assert_eq!(depth(p0, false), 0, "as 1 for c comes out");
+        assert_eq!(depth(p1, false), 1, "not as 1 for c comes out");
+        assert_eq!([p0, p1].map(|product| depth(product, true)), [0; 2], "as they were");
     }
 }
