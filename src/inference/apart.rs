@@ -94,7 +94,8 @@ pub fn models(
     found
 }
 
-/// The answers in which two summands that are not zero meet in a sum of this rule, by the place of the smaller there.
+/// The answers in which two summands that are not zero meet in a sum of this rule, by the place of the smaller there. Another
+/// one may be outside that sum: where it cancels the larger, more shows of the smaller.
 fn by_smaller<'a>(
     signature: &Signature,
     model: &Model,
@@ -103,23 +104,39 @@ fn by_smaller<'a>(
     answers: &[&'a Answered],
 ) -> Vec<Vec<&'a Answered>> {
     let ways_up = WaysUp::of(model);
+    let follows = |node: NodeId| matches!(&model.tree.nodes[node], Node::Sum { rule: of, .. } if *of == rule);
     let mut groups = vec![Vec::new(); arity];
-    for &answered in answers.iter().filter(|answered| answered.summands == 2) {
+    for &answered in answers.iter().filter(|answered| (2..=3).contains(&answered.summands)) {
         let question = &answered.question;
-        let mut values = (0..=signature.k).filter_map(|index| {
-            let leading = match index == signature.k {
-                true => place::leading(&signature.c, question.c),
-                false => vary::product(signature, question, index).and_then(|value| value.leading()),
-            };
-            leading.map(|leading| (index, leading))
-        });
-        let (Some(one), Some(other), None) = (values.next(), values.next(), values.next()) else { continue };
+        let values: Vec<(usize, i32)> = (0..=signature.k)
+            .filter_map(|index| {
+                let leading = match index == signature.k {
+                    true => place::leading(&signature.c, question.c),
+                    false => vary::product(signature, question, index).and_then(|value| value.leading()),
+                };
+                leading.map(|leading| (index, leading))
+            })
+            .collect();
+        let (one, other) = match *values {
+            [one, other] => (one, other),
+            [x, y, z] => {
+                // The two that meet before they meet the third.
+                let Some(pair) = [(x, y, z), (x, z, y), (y, z, x)].into_iter().find(|(one, other, third)| {
+                    let [pair, all] = [other, third].map(|with| ways_up.meeting(one.0, with.0));
+                    pair.zip(all).is_some_and(|((pair, _), (all, _))| pair < all)
+                }) else {
+                    continue;
+                };
+                (pair.0, pair.1)
+            }
+            _ => continue,
+        };
         if one.1 == other.1 {
             continue;
         }
         let (smaller, larger) = if one.1 < other.1 { (one.0, other.0) } else { (other.0, one.0) };
         if let Some((of_node, place)) = ways_up.meeting(smaller, larger)
-            && matches!(&model.tree.nodes[of_node], Node::Sum { rule: of_sum, .. } if *of_sum == rule)
+            && follows(of_node)
         {
             groups[place].push(answered);
         }
@@ -260,7 +277,7 @@ mod tests {
     use crate::inference::evidence;
     use crate::inference::order::Skeleton;
     use crate::inference::structure::{self, Structure};
-    use mmaprobe_probes::Summand;
+    use mmaprobe_probes::{Dyadic, Summand};
 
     /// c and three products in one sum, with these alignments and this rounding of the result.
     fn flat(signature: &Signature, alignments: &[(u32, Rounding)], rounding: Rounding) -> Model {
@@ -315,6 +332,34 @@ mod tests {
         });
         let (apart, alike) = (found[0].contradicted, alike.min().expect("there are ways"));
         assert!(apart * 5 < alike, "{apart} and {alike} of {}", answers.len());
+    }
+
+    #[test]
+    fn what_is_outside_a_sum_does_not_hide_which_summand_is_smaller() {
+        let signature = Signature { k: 2, a: FP16, b: FP16, c: FP32, d: FP32, scale: None };
+        let [p0, p1] = [0, 1].map(Summand::Product);
+        let pair = Skeleton::Sum(vec![Skeleton::Leaf(p0), Skeleton::Leaf(p1)]);
+        let tree = Skeleton::Sum(vec![Skeleton::Leaf(Summand::C), pair]);
+        let (model, order) =
+            crate::inference::nodewise::individual(&structure::start(&signature, &tree, Structure::Plain));
+        let answered = |values: &[(Summand, i32)]| {
+            let values: Vec<_> = values.iter().map(|&(summand, e)| (summand, Dyadic::power(e))).collect();
+            let question = place::question(&signature, &values).expect("the formats hold these");
+            Answered::new(&signature, 0, question, u64::from(1f32.to_bits()))
+        };
+        let [alone, beside, other] = [
+            answered(&[(p0, 4), (p1, -4)]),
+            answered(&[(p0, 4), (p1, -4), (Summand::C, 4)]),
+            answered(&[(p0, 4), (Summand::C, -4)]),
+        ];
+        let groups = |rule: RuleId| {
+            let groups = by_smaller(&signature, &model, rule, 2, &[&alone, &beside, &other]);
+            let mut sizes: Vec<usize> = groups.iter().map(Vec::len).collect();
+            sizes.sort_unstable();
+            sizes
+        };
+        assert_eq!(groups(order[1]), [0, 2], "the pair's");
+        assert_eq!(groups(order[0]), [0, 1], "the root's");
     }
 
     #[test]

@@ -111,6 +111,8 @@ pub enum Kind {
     /// Every way to align each summand, with every rounding of the result to all bits of any format, or to as many as
     /// before, and with a result that is not normalised; as far as answers with two summands tell.
     Apart,
+    /// The same with a sticky bit where there was none, or without one.
+    ApartSticky,
     /// Every way to align one summand after the other.
     OneByOne,
     /// Every way to align summands, and none, with every rounding of the result to any number of bits of its format.
@@ -128,10 +130,11 @@ pub enum Kind {
 
 impl Kind {
     /// All, the cheapest first.
-    pub const ALL: [Kind; 8] = [
+    pub const ALL: [Kind; 9] = [
         Kind::Formats,
         Kind::Apart,
         Kind::Carries,
+        Kind::ApartSticky,
         Kind::Exponents,
         Kind::OneByOne,
         Kind::Rounded,
@@ -166,9 +169,10 @@ impl Kind {
             Kind::Exponents if is_lone && variant < OPEN => None,
             Kind::Formats => Combinations::formats(signature, &best.model, rule, variant),
             Kind::Carries => Combinations::carries(&best.model, rule, variant),
-            Kind::Apart if variant >= 2 => return Vec::new(),
-            Kind::Apart => {
-                let base = variant_of(&best.model.tree.rules[rule], variant);
+            Kind::Apart | Kind::ApartSticky if variant >= 2 => return Vec::new(),
+            Kind::Apart | Kind::ApartSticky => {
+                let sticky = if self == Kind::ApartSticky { 2 } else { 0 };
+                let base = variant_of(&best.model.tree.rules[rule], sticky + variant);
                 let results: Vec<Normalised> = results(signature, &best.model, rule).collect();
                 return apart::models(signature, best, &base, &results, trial);
             }
