@@ -155,6 +155,8 @@ impl Kind {
         Kind::Rounded,
         Kind::Positions,
     ];
+    /// For a rule that is known but for what is made of small numbers.
+    pub const NEAR_ZERO: [Kind; 2] = [Kind::Exponents, Kind::FarNearby];
     /// For a rule that is known but for what hardly any answer shows.
     pub const NEARBY: [Kind; 2] = [Kind::FarNearby, Kind::Exponents];
 

@@ -290,7 +290,7 @@ pub fn fit(evidence: &Evidence, start: &Model, rules: Start, effort: Effort) -> 
         }
         let shows_exponents = [Class::Zero, Class::Subnormal].contains(&class) && !is_hopeless;
         if shows_exponents && (1..=all.len() / FEW).contains(&beam[0].contradicted) {
-            beam.push(with_other_exponents(evidence, beam[0].clone(), (class, &order), &all, each));
+            beam.push(near_zero(evidence, beam[0].clone(), (class, &order), &all, each));
             beam = search.scored(beam, &all);
         }
         if beam[0].contradicted == 0 {
@@ -379,10 +379,11 @@ fn last_resort(
     grid::improve(evidence, start, trial, &Kind::FEW_ANSWERS, class, &[Turn::Once]).swap_remove(0)
 }
 
-/// A model in which one of these rules aligns to another exponent, which explains more of these answers, if there is one.
-/// Where zeros have large exponents, small numbers are cut off that are rounded nowhere else: what is cut and where
-/// is one thing there.
-fn with_other_exponents(
+/// A model in which one of these rules aligns to another exponent, or otherwise what is far below, which explains more of
+/// these answers, if there is one. Where zeros have large exponents, small numbers are cut off that are rounded nowhere
+/// else: what is cut and where is one thing there. And where large numbers cancel, what is far below them is all that is
+/// left, or nothing is.
+fn near_zero(
     evidence: &Evidence,
     start: Fitted,
     (class, rules): (Class, &[RuleId]),
@@ -394,7 +395,7 @@ fn with_other_exponents(
     for &rule in rules {
         let trial = Trial { rule, answers, budget: &budget };
         let turns = [Turn::Once, Turn::Jointly];
-        let found = grid::improve(evidence, best.clone(), trial, &[Kind::Exponents], class, &turns);
+        let found = grid::improve(evidence, best.clone(), trial, &Kind::NEAR_ZERO, class, &turns);
         best = found.into_iter().fold(best, |best, other| match other.contradicted < best.contradicted {
             true => other,
             false => best,
