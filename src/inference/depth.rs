@@ -237,22 +237,22 @@ fn handed_on(model: &Model, unchanged: &Unchanged) -> HashMap<(NodeId, usize), V
     for (id, node) in nodes.iter().enumerate() {
         node.children().iter().for_each(|&child| parents[child] = Some(id));
     }
-    let above = |node: NodeId| std::iter::successors(parents[node], |&node| parents[node]);
     let mut handed_on: HashMap<(NodeId, usize), Vec<Passing>, FxBuildHasher> = HashMap::default();
     for leaf in 0..nodes.len() {
         let Some(source) = summand(leaf) else { continue };
+        let path: Vec<NodeId> = std::iter::successors(parents[leaf], |&node| parents[node]).collect();
         // From the root down: what passes up to a sum passes all those before it.
-        let path: Vec<NodeId> = above(leaf).collect();
         let mut known: Vec<Passing> = Vec::new();
-        for &sum in path.iter().rev() {
-            if !known.is_empty() {
-                handed_on.insert((sum, source), known.clone());
-            }
-            for other in nodes[sum].children().iter().filter_map(|&child| summand(child)) {
+        for pair in path.windows(2).rev() {
+            let [sum, above] = [pair[0], pair[1]];
+            for other in nodes[above].children().iter().filter_map(|&child| summand(child)) {
                 let passing = unchanged.up_to(source, other);
-                if other != source && !passing.is_empty() && !known.contains(&passing) {
+                if !passing.is_empty() && !known.contains(&passing) {
                     known.push(passing);
                 }
+            }
+            if !known.is_empty() {
+                handed_on.insert((sum, source), known.clone());
             }
         }
     }

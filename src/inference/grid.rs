@@ -109,7 +109,8 @@ pub enum Kind {
     /// Every way to align summands, with every number of bits that carries have room for.
     Carries,
     /// Every way to align each summand, with every rounding of the result to all bits of any format, or to as many as
-    /// before, and with a result that is not normalised; as far as answers with two summands tell.
+    /// before, and with a result that is not normalised; as far as answers tell in which two summands
+    /// meet there.
     Apart,
     /// The same with a sticky bit where there was none, or without one.
     ApartSticky,

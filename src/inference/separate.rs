@@ -70,7 +70,7 @@ pub fn separate(
         if round == 0 {
             let all: Vec<&Answered> = evidence.answers.iter().collect();
             candidates = standing(candidates, model, &all);
-            // None of the answers is kept aside that are still to come.
+            // What is asked from here on is not kept aside.
             let aside: Vec<&Answered> = evidence.aside().collect();
             candidates = standing(candidates, model, &aside);
             // What several changes together make, and a single one too, is told as the single one.
