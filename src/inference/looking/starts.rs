@@ -19,7 +19,7 @@ pub struct Starts<'a, 'd> {
 
 impl Starts<'_, '_> {
     /// Every structure of the order that was found, simplest first.
-    pub(super) fn structures(&self) -> impl Iterator<Item = (Structure, Model)> {
+    pub fn structures(&self) -> impl Iterator<Item = (Structure, Model)> {
         let start = |skeleton: &Skeleton, s| (s, structure::start(self.evidence.signature(), skeleton, s));
         let flat = &self.outline.order.skeleton;
         let flat =
@@ -42,7 +42,7 @@ impl Starts<'_, '_> {
     }
 
     /// Structures of the orders that a closer look has shown, or that hardly differ from those found.
-    pub(super) fn closer(&self) -> impl Iterator<Item = (Structure, Model)> {
+    pub fn closer(&self) -> impl Iterator<Item = (Structure, Model)> {
         let Outline { order, nested, closer, .. } = self.outline;
         let hoisted = nested.iter().chain(closer).chain([&order.skeleton]).filter_map(Skeleton::hoisted);
         let mut trees = closer.clone();

@@ -1,0 +1,116 @@
+//! Where the inference fails on a random machine: which steps take how long, whether the machine's own tree is among
+//! those that looks start from, and whether rules are found in it.
+//!
+//!     cargo run --release --example stages -- SEED INDEX [tree|all]
+//!
+//! For those who work on the inference. Unlike `selftest`, this knows the machine.
+
+#[path = "../tests/translation/mod.rs"]
+mod translation;
+
+use std::time::Instant;
+
+use mmaprobe::device::Device;
+use mmaprobe::device::machine::MachineDevice;
+use mmaprobe::inference::budget::Budget;
+use mmaprobe::inference::evidence::Evidence;
+use mmaprobe::inference::looking::Starts;
+use mmaprobe::inference::nodewise::{self, Effort, Start};
+use mmaprobe::inference::{Options, Progress, asking, characterize_with, fit};
+use mmaprobe::model::Model;
+use mmaprobe::model::tree::{Added, Normalised, Rule};
+use mmaprobe_machines::{Unit, generate, words};
+
+/// Steps with the time at which each begins, on stderr.
+struct Timed(Instant);
+
+impl Progress for Timed {
+    fn step(&self, what: &str, _: Option<u64>) {
+        eprintln!("{:7.1} s  {what}", self.0.elapsed().as_secs_f64());
+    }
+
+    fn advance(&self, _: u64) {}
+}
+
+/// The tree of a model, with rules that say nothing: exact sums, the last rounded to d, those inside as they are rounded
+/// or not.
+fn unruled(truth: &Model) -> Model {
+    let rounded = mmaprobe::model::format::RoundTo::nearest_even(truth.d);
+    let rule = |rule: &Rule| {
+        let normalised = match rule.normalised {
+            Normalised::To(_) => Normalised::To(rounded),
+            Normalised::No { .. } => Normalised::No { exponent: None },
+        };
+        Rule { added: Added::Exact, normalised, ..rule.clone() }
+    };
+    let mut start = truth.clone();
+    start.tree.rules = truth.tree.rules.iter().map(rule).collect();
+    start
+}
+
+fn main() {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let usage = "usage: stages SEED INDEX [tree|all]";
+    let [seed, index] = [0, 1].map(|at| arguments.get(at).and_then(|text| text.parse().ok()).expect(usage));
+    let what = arguments.get(2).map_or("all", String::as_str);
+    let machine = generate::machine(seed, index);
+    println!("{}", words::describe(&machine));
+    let truth = translation::model(&machine);
+    let device = MachineDevice::new(&format!("machine {index} of seed {seed}"), Unit::sound(machine));
+    let instruction = &device.instructions()[0];
+    let options = Options { validate: 25_000, seed: 1 };
+    let began = Instant::now();
+    let timed = Timed(began);
+    if what == "all" {
+        let mut evidence = Evidence::new(&device, instruction);
+        let finding = characterize_with(&mut evidence, &options, &timed).expect("a machine answers");
+        timed.step("the end", None);
+        println!("{} rounds, {} dot-adds", finding.rounds, finding.dot_adds);
+        let contradicted = fit::contradicted(&truth, evidence.answers.iter(), usize::MAX);
+        println!("the machine's own model is contradicted by {contradicted}: {:?}", finding.conclusion);
+        return;
+    }
+    let mut evidence = Evidence::new(&device, instruction);
+    let answers = &mut evidence;
+    asking::first(answers, options.seed).expect("a machine answers");
+    let mut outline = asking::outline(answers, &timed).expect("a machine answers");
+    let report = |stage: &str, evidence: &Evidence, outline: &asking::Outline| {
+        let starts = Starts { evidence, outline };
+        let all: Vec<_> = starts.structures().collect();
+        let at = all.iter().position(|(_, start)| start.tree.adds_the_same(&truth.tree));
+        println!(
+            "{stage}: {} starts; the machine's tree is {}",
+            all.len(),
+            at.map_or("not among them".to_string(), |at| format!("number {at}, {}", all[at].0))
+        );
+        println!("  masks: {:?}\n  closer: {:?}", outline.order.skeleton, outline.closer);
+    };
+    report("masks", answers, &outline);
+    timed.step("a closer look", None);
+    asking::closer(answers, &mut outline, options.seed).expect("a machine answers");
+    asking::each_sum(answers, &outline, options.seed).expect("a machine answers");
+    report("a closer look", answers, &outline);
+    println!("{} answers; {} rules in the machine's tree", answers.answers.len(), truth.tree.rules.len());
+    for effort in [Effort::Quick, Effort::Usual] {
+        timed.step(&format!("rules for the machine's tree, {effort:?}"), None);
+        let found = nodewise::fit(answers, &unruled(&truth), Start::Guessed, effort);
+        println!("{effort:?}: {} answers unexplained", found.contradicted);
+        if found.contradicted == 0 {
+            break;
+        }
+        let improved = fit::improve(
+            answers,
+            found,
+            mmaprobe::inference::evidence::Stage::LAST,
+            &Budget::of(20_000_000),
+        );
+        println!("  {} after turns of all rules", improved.contradicted);
+        for (index, rule) in improved.model.tree.rules.iter().enumerate() {
+            println!("  found {index}: {rule:?}");
+        }
+        for (index, rule) in truth.tree.rules.iter().enumerate() {
+            println!("  truth {index}: {rule:?}");
+        }
+    }
+    timed.step("the end", None);
+}
