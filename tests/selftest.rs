@@ -77,6 +77,14 @@ fn rules_of_their_own_are_found_sum_by_sum() {
     assert_found(SUM_BY_SUM.0, SUM_BY_SUM.1);
 }
 
+/// Lanes of exact sums that all round twice: to 44 bits, away from zero, and then up, to fp32.
+const ALL_ROUND_TWICE: (&str, &str) = ("401", "22");
+
+#[test]
+fn sums_that_all_round_twice_are_found() {
+    assert_found(ALL_ROUND_TWICE.0, ALL_ROUND_TWICE.1);
+}
+
 /// A machine of a seed is characterized, and no claim about it is wrong.
 fn assert_found(seed: &str, machine: &str) {
     let output = selftest_of(seed, &["--only", machine]);

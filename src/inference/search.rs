@@ -182,11 +182,10 @@ impl<'e, 'd> Search<'e, 'd> {
                 let turned = self.turns(&split, class);
                 add(split, turned);
             }
-            if index < CLOSELY
-                && self.scope.has_root(&fitted.model)
-                && let Some((doubled, turned)) = knobs::turn_twice(&fitted.model, self.evidence.signature())
-            {
-                add(doubled, turned);
+            if index < CLOSELY && self.scope.has_root(&fitted.model) {
+                for (doubled, turned) in knobs::turn_twice(&fitted.model, self.evidence.signature()) {
+                    add(doubled, turned);
+                }
             }
         }
         let wrong = beam[0].contradicted;

@@ -2,7 +2,7 @@
 
 use mmaprobe_model::Rounding;
 use mmaprobe_model::format::RoundTo;
-use mmaprobe_model::tree::{Model, Node, Normalised, Rule};
+use mmaprobe_model::tree::{Model, Node, NodeId, Normalised, Rule, RuleId, ZeroSigns};
 use mmaprobe_probes::Signature;
 
 use super::rule::intermediate;
@@ -10,8 +10,20 @@ use super::words::{overflow_words, overflows};
 use super::{Knob, Turned};
 
 /// The model with its result rounded once more, which changes nothing, and those in which the first of the two
-/// roundings is another one. `None` where it is rounded twice already.
-pub fn turn_twice(model: &Model, signature: &Signature) -> Option<(Model, Vec<Turned>)> {
+/// roundings is another one; and the same with what all sums that follow the root's rule hand on rounded so, where others
+/// do. Nothing where the result is rounded twice already.
+pub fn turn_twice(model: &Model, signature: &Signature) -> Vec<(Model, Vec<Turned>)> {
+    let doubled = [doubled(model), everywhere_doubled(model)].into_iter().flatten();
+    doubled
+        .filter_map(|(doubled, first)| {
+            let turned = turned(&doubled, first, signature)?;
+            Some((doubled, turned))
+        })
+        .collect()
+}
+
+/// The model with its result rounded once more, and the rule of the first rounding.
+fn doubled(model: &Model) -> Option<(Model, RuleId)> {
     let mut doubled = model.clone();
     round_twice(&mut doubled, true);
     if doubled == *model {
@@ -23,6 +35,45 @@ pub fn turn_twice(model: &Model, signature: &Signature) -> Option<(Model, Vec<Tu
     let (own, first) = (*rule, doubled.tree.rules.len());
     *rule = first;
     doubled.tree.rules.push(doubled.tree.rules[own].clone());
+    Some((doubled, first))
+}
+
+/// The model with what each sum that follows the root's rule hands on rounded once more, if there is any but the root, and the
+/// rule of the first rounding.
+fn everywhere_doubled(model: &Model) -> Option<(Model, RuleId)> {
+    let nodes = &model.tree.nodes;
+    let Some(Node::Sum { rule: own, .. }) = nodes.last() else { return None };
+    let is_own = |node: &&Node| matches!(node, Node::Sum { rule, .. } if rule == own);
+    let Normalised::To(round) = model.tree.rules[*own].normalised else { return None };
+    let is_twice = nodes.iter().filter(is_own).any(|node| node.children().len() == 1);
+    if is_twice || nodes.iter().filter(is_own).count() < 2 {
+        return None;
+    }
+    let mut doubled = model.clone();
+    let again = doubled.tree.rules.len();
+    let zero = ZeroSigns { negative_zeros_stay: true, ..model.tree.rules[*own].zero };
+    doubled.tree.rules.push(Rule { normalised: Normalised::To(round), zero, ..Rule::ieee(model.d) });
+    let mut places: Vec<NodeId> = Vec::with_capacity(nodes.len());
+    let mut into: Vec<Node> = Vec::with_capacity(2 * nodes.len());
+    for node in nodes.iter() {
+        into.push(match node {
+            Node::Sum { children, rule } => {
+                Node::Sum { children: children.iter().map(|&child| places[child]).collect(), rule: *rule }
+            }
+            Node::Scaled { child, block } => Node::Scaled { child: places[*child], block: *block },
+            leaf => leaf.clone(),
+        });
+        if is_own(&node) {
+            into.push(Node::Sum { children: vec![into.len() - 1], rule: again });
+        }
+        places.push(into.len() - 1);
+    }
+    doubled.tree.nodes = into.into();
+    Some((doubled, *own))
+}
+
+/// The models in which the first of two roundings, by this rule, is another one.
+fn turned(doubled: &Model, first: RuleId, signature: &Signature) -> Option<Vec<Turned>> {
     let Normalised::To(before) = doubled.tree.rules[first].normalised else { return None };
     let mut turned = Vec::new();
     for format in intermediate(signature) {
@@ -43,7 +94,7 @@ pub fn turn_twice(model: &Model, signature: &Signature) -> Option<(Model, Vec<Tu
             }
         }
     }
-    Some((doubled, turned))
+    Some(turned)
 }
 
 /// Rounds the result once more, by a rule of its own that first is as the root's, or no more.
@@ -62,5 +113,43 @@ pub(super) fn round_twice(model: &mut Model, twice: bool) {
         if single {
             model.tree.nodes.pop();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use mmaprobe_model::Executor;
+    use mmaprobe_model::format::{FP16, FP32};
+    use mmaprobe_probes::{DotAdd, sparse};
+    use rand_xoshiro::Xoshiro256PlusPlus;
+    use rand_xoshiro::rand_core::SeedableRng;
+
+    use super::*;
+
+    #[test]
+    fn rounding_everything_once_more_changes_nothing() {
+        let signature = Signature { k: 3, a: FP16, b: FP16, c: FP32, d: FP32, scale: None };
+        let mut model = Model::chain_of_fma(FP16, FP32, 3);
+        model.tree.rules[0].normalised =
+            Normalised::To(RoundTo { rounding: Rounding::Up, ..RoundTo::nearest_even(FP32) });
+        let (doubled, first) = everywhere_doubled(&model).expect("three sums share a rule");
+        assert_eq!(doubled.check(), Ok(()));
+        assert_eq!(doubled.tree.nodes.len(), model.tree.nodes.len() + 3);
+        let mut toward_zero = doubled.clone();
+        toward_zero.tree.rules[first].normalised =
+            Normalised::To(RoundTo { rounding: Rounding::TowardZero, ..RoundTo::nearest_even(FP32) });
+        let mut executors =
+            [&model, &doubled, &toward_zero].map(|model| Executor::new(model).expect("a model"));
+        let mut rng = Xoshiro256PlusPlus::seed_from_u64(22);
+        let mut differing = 0;
+        for _ in 0..2000 {
+            let DotAdd { a, b, c, sa, sb } = sparse::dot_add(&signature, &mut rng);
+            let [plain, same, other] =
+                executors.each_mut().map(|executor| executor.dot_add(&a, &b, c, &sa, &sb));
+            assert_eq!(plain, same);
+            differing += usize::from(plain != other);
+        }
+        assert!(differing > 50, "{differing} of 2000");
+        assert!(everywhere_doubled(&doubled).is_none(), "no more than twice");
     }
 }
