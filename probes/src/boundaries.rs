@@ -221,7 +221,7 @@ fn just_less(signature: &Signature, question: &mut DotAdd, summand: Summand, nea
 }
 
 /// One of these, if there are any.
-fn one_of(all: &[u32], rng: &mut (impl Rng + ?Sized)) -> Option<u32> {
+pub(crate) fn one_of(all: &[u32], rng: &mut (impl Rng + ?Sized)) -> Option<u32> {
     (!all.is_empty()).then(|| all[below(all.len() as u64, rng) as usize])
 }
 

@@ -10,6 +10,7 @@ pub mod cancelling;
 pub mod grouping;
 pub mod handing;
 pub mod infinities;
+pub mod leftover;
 pub mod nans;
 pub mod nesting;
 pub mod order;

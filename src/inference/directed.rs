@@ -13,7 +13,7 @@ use mmaprobe_model::{Executor, Model, Rounding};
 use mmaprobe_probes::boundaries::{self, Boundaries};
 use mmaprobe_probes::place::{self, Dyadic};
 use mmaprobe_probes::sparse::{self, below};
-use mmaprobe_probes::{DotAdd, Signature, Summand, vary};
+use mmaprobe_probes::{DotAdd, Signature, Summand, leftover, vary};
 use rand_core::Rng;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::SeedableRng;
@@ -35,6 +35,8 @@ const VARIATIONS: usize = 60;
 const MIRRORED: u64 = 3;
 /// And one of so many in which something lies where a result that keeps fewer bits than c is rounded, if any does.
 const BOUNDED: u64 = 4;
+/// And one of so many in which the last bits that a sum keeps are left over.
+const LEFT_OVER: u64 = 8;
 
 /// Questions, each with its operands taken apart; no more than are looked at from the first.
 pub fn decoded(signature: &Signature, questions: &[DotAdd]) -> Vec<(DotAdd, Inputs)> {
@@ -162,7 +164,9 @@ pub fn search(
         let Some(inside) = inside else { continue };
         latent += 1;
         for _ in 0..VARIATIONS {
-            let varied = if !boundaries.results.is_empty() && below(BOUNDED, &mut rng) == 0 {
+            let varied = if below(LEFT_OVER, &mut rng) == 0 {
+                leftover::dot_add(signature, input, &boundaries, &mut rng)
+            } else if !boundaries.results.is_empty() && below(BOUNDED, &mut rng) == 0 {
                 boundaries::at_boundary(signature, input, &boundaries, &mut rng)
             } else {
                 varied(signature, input, (&inside, &boundaries.kept), &mut rng)

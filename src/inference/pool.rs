@@ -6,7 +6,7 @@ use mmaprobe_model::scalar::{Inputs, Nodes, Scalar};
 use mmaprobe_model::tree::{Added, Normalised, Product};
 use mmaprobe_probes::boundaries::{self, Boundaries};
 use mmaprobe_probes::random::{self, Distribution};
-use mmaprobe_probes::{DotAdd, Signature, cancelling, sparse, vary};
+use mmaprobe_probes::{DotAdd, Signature, cancelling, leftover, sparse, vary};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::SeedableRng;
 use rayon::prelude::*;
@@ -26,6 +26,8 @@ const BOUNDED: usize = 4;
 const NEAR: usize = 3000;
 /// Questions in which two summands nearly cancel.
 const CANCELLING: usize = 1500;
+/// Questions in which the last bits that a sum keeps are left over.
+const LEFT_OVER: usize = 1000;
 
 /// Exponents at which something ends: the ranges of d and of formats between, and what products are cut off at.
 pub fn ends(model: &Model) -> Vec<i32> {
@@ -65,7 +67,7 @@ fn smallest(model: &Model) -> Vec<i32> {
 }
 
 /// Questions to try, which matter where a model is right: with few summands, some of which nearly cancel, some at the
-/// boundaries of its results, as many near the exponents that end something in it and near other ones, and from every
+/// boundaries of its results, some in which the last bits that a sum keeps are left over, as many near the exponents that end something in it and near other ones, and from every
 /// distribution.
 pub fn questions(signature: &Signature, model: &Model, others: &[i32], seed: u64) -> Vec<(DotAdd, Inputs)> {
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
@@ -80,6 +82,11 @@ pub fn questions(signature: &Signature, model: &Model, others: &[i32], seed: u64
     let smallest = smallest(model);
     pool.extend((0..CANCELLING).map(|_| cancelling::dot_add(signature, &smallest, &mut rng)));
     let boundaries = Boundaries::of(model);
+    if !boundaries.kept.is_empty() {
+        let left_over = |question| leftover::dot_add(signature, question, &boundaries, &mut rng);
+        let left_over: Vec<DotAdd> = pool.iter().take(LEFT_OVER).map(left_over).collect();
+        pool.extend(left_over);
+    }
     if !boundaries.results.is_empty() {
         let bounded = |question| boundaries::at_boundary(signature, question, &boundaries, &mut rng);
         let bounded: Vec<DotAdd> = pool.iter().take(SPARSE).step_by(BOUNDED).map(bounded).collect();

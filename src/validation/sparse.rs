@@ -7,7 +7,7 @@ use super::{Nans, differ};
 use crate::batch;
 use crate::device::{Device, DeviceError, Instruction};
 use crate::probes::boundaries::{self, Boundaries};
-use crate::probes::{DotAdd, cancelling, sparse, vary};
+use crate::probes::{DotAdd, cancelling, leftover, sparse, vary};
 use crate::shrink::shrink;
 
 /// What to compare.
@@ -36,8 +36,8 @@ pub struct SparseMismatch {
 const SPARSE: u64 = 1000;
 /// One of so many has what is large in it cancelled: what a narrow d hides of a wide sum is then left over. One is near
 /// where d ends, where it matters when what is tiny is flushed; one has the largest products beside the smallest;
-/// two have c where results that keep fewer bits than c are rounded, if any do; and in one what is left of two summands is
-/// about as small as d can be, or less, where products reach that.
+/// two have c where results that keep fewer bits than c are rounded, if any do; in one what is left of two summands is
+/// about as small as d can be, or less, where products reach that; and in one the last bits that a sum keeps are left over.
 const TURNS: u64 = 8;
 
 /// Compares two devices on random dot-adds with few summands: what sums that meet nothing else keep shows there, and is
@@ -74,6 +74,10 @@ pub fn sparse_mismatch(
                 3 | 5 => {
                     let question = sparse::dot_add(&signature, &mut rng);
                     boundaries::at_boundary(&signature, &question, &plan.boundaries, &mut rng)
+                }
+                6 => {
+                    let question = sparse::dot_add(&signature, &mut rng);
+                    leftover::dot_add(&signature, &question, &plan.boundaries, &mut rng)
                 }
                 4 => cancelling::dot_add(&signature, &smallest, &mut rng),
                 _ => sparse::dot_add(&signature, &mut rng),
