@@ -230,6 +230,25 @@ pub fn characterize_with(
             fitted = Some(found);
             continue;
         }
+        // Fresh inputs contradict most models that are wrong, and cost less than separating.
+        let screen = Number::of(options).screen();
+        match validate(evidence, &found.model, screen, seed.wrapping_mul(SCREEN), progress)? {
+            Verdict::Holds(_) => {}
+            Verdict::Noise(distrust) => {
+                finding.conclusion = Conclusion::Distrusted(distrust);
+                return Ok(finished(finding, evidence));
+            }
+            Verdict::Contradicted { counterexample, .. } => {
+                asking::around(evidence, &counterexample.question)?;
+                if attempt > 1 {
+                    disputed::around(evidence, &found.model, seed)?;
+                }
+                refuted = refuted.max(1);
+                fitted = Some(found);
+                continue;
+            }
+        }
+        progress.step("separating candidates", None);
         let mut rivals = looking::rivals(&Starts { evidence, outline: &outline }, &found.model);
         rivals.extend(left.into_iter().map(looking::with_own_rules));
         rivals.extend(regroup::regrouped(&found.model));
@@ -364,7 +383,15 @@ struct Number {
     /// With few summands. They cost little, and a rule that is wrong where few summands meet may show in one of ten
     /// thousands.
     sparse: u64,
+    /// Whether some are asked in batches of one problem, and in large ones.
+    in_other_batches: bool,
 }
+
+/// Of the inputs that a model is validated on, one of so many as are tried before it is told from others.
+const SCREENED: u64 = 5;
+
+/// Sets the seeds of what is tried before apart from others.
+const SCREEN: u64 = 0xbf58_476d_1ce4_e5b9;
 
 /// Inputs with few summands, at first: so many times the others, up to this number; and always so many times at least.
 const MORE_SPARSE: u64 = 10;
@@ -377,13 +404,20 @@ impl Number {
     fn of(options: &Options) -> Number {
         let times = |times: u64| options.validate.saturating_mul(times);
         let sparse = times(MORE_SPARSE).min(MANY_SPARSE).max(times(AT_LEAST));
-        Number { dot_adds: options.validate, sparse }
+        Number { dot_adds: options.validate, sparse, in_other_batches: true }
     }
 
     /// After validation has refuted so many models: what replaces them is wrong more rarely, and may still be.
     fn doubled(self, refuted: u32) -> Number {
         let times = 1 << refuted.min(MOST_DOUBLED);
-        Number { dot_adds: self.dot_adds.saturating_mul(times), sparse: self.sparse.saturating_mul(times) }
+        let [dot_adds, sparse] = [self.dot_adds, self.sparse].map(|number| number.saturating_mul(times));
+        Number { dot_adds, sparse, ..self }
+    }
+
+    /// For a first look at a model.
+    fn screen(self) -> Number {
+        let [dot_adds, sparse] = [self.dot_adds, self.sparse].map(|number| number / SCREENED);
+        Number { dot_adds, sparse, in_other_batches: false }
     }
 }
 
@@ -423,11 +457,13 @@ fn validate(
     let Some(Mismatch { question, answers, shrunk, shrunk_answers, reproduced_alone, .. }) =
         outcome.mismatch.clone()
     else {
-        if let Some(verdict) = alone(evidence, &simulated, &plan)? {
-            return Ok(verdict);
-        }
-        if let Some(verdict) = crowded(evidence, &simulated, &plan)? {
-            return Ok(verdict);
+        if number.in_other_batches {
+            if let Some(verdict) = alone(evidence, &simulated, &plan)? {
+                return Ok(verdict);
+            }
+            if let Some(verdict) = crowded(evidence, &simulated, &plan)? {
+                return Ok(verdict);
+            }
         }
         let sparse = SparsePlan {
             dot_adds: number.sparse,
