@@ -275,7 +275,8 @@ pub fn fit(evidence: &Evidence, start: &Model, rules: Start, effort: Effort) -> 
             }
             left.extend(&beam, &about);
             leaves_any = beam[0].contradicted > 0 || !left.is_empty();
-            is_hopeless = search.budget.is_spent() && beam[0].contradicted * HOPELESS > about.len();
+            let has_tried = search.budget.is_spent() || effort == Effort::Quick;
+            is_hopeless = has_tried && beam[0].contradicted * HOPELESS > about.len();
             if is_hopeless {
                 break;
             }
