@@ -177,14 +177,8 @@ fn alone(
             false => 1 + below(BELOW, rng) as i32,
         };
         let small = Dyadic { negative, significand: 1 + below(4, rng), exponent: exponent - distance };
-        let set = [(summands[first], large), (summands[other], small)].map(|(summand, value)| {
-            let scales = match summand {
-                Summand::Product(k) => scales_of(signature, question, k),
-                Summand::C => 0,
-            };
-            let value = Dyadic { exponent: value.exponent - scales, ..value };
-            place::set(&mut alone, signature, summand, value)
-        });
+        let set = [(summands[first], large), (summands[other], small)]
+            .map(|(summand, value)| set_under_scales(signature, &mut alone, summand, value));
         if set == [true; 2] {
             if is_close && below(2, rng) == 0 {
                 just_less(signature, &mut alone, summands[other], small);
@@ -223,6 +217,22 @@ fn just_less(signature: &Signature, question: &mut DotAdd, summand: Summand, nea
 /// One of these, if there are any.
 pub(crate) fn one_of(all: &[u32], rng: &mut (impl Rng + ?Sized)) -> Option<u32> {
     (!all.is_empty()).then(|| all[below(all.len() as u64, rng) as usize])
+}
+
+/// Gives a summand a value, scales included: the factors make up what those of its block do not. Whether the formats can
+/// hold that; if not, nothing changes.
+pub(crate) fn set_under_scales(
+    signature: &Signature,
+    question: &mut DotAdd,
+    summand: Summand,
+    value: Dyadic,
+) -> bool {
+    let scales = match summand {
+        Summand::Product(k) => scales_of(signature, question, k),
+        Summand::C => 0,
+    };
+    let value = Dyadic { exponent: value.exponent - scales, ..value };
+    place::set(question, signature, summand, value)
 }
 
 /// The exponent of the scales of a product's block.

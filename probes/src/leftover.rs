@@ -6,7 +6,7 @@
 
 use rand_core::Rng;
 
-use crate::boundaries::{Boundaries, one_of, scales_of};
+use crate::boundaries::{Boundaries, one_of, set_under_scales};
 use crate::place::{self, Dyadic};
 use crate::question::{DotAdd, Signature, Summand};
 use crate::sparse::below;
@@ -58,14 +58,9 @@ pub fn dot_add(
             (simple, Dyadic { negative, significand: large, exponent }),
             (near, Dyadic { negative: !negative, significand, exponent: exponent - shift as i32 }),
         ];
-        let is_set = values.into_iter().all(|(summand, value)| {
-            let scales = match summand {
-                Summand::Product(k) => scales_of(signature, question, k),
-                Summand::C => 0,
-            };
-            let value = Dyadic { exponent: value.exponent - scales, ..value };
-            place::set(&mut left_over, signature, summand, value)
-        });
+        let is_set = values
+            .into_iter()
+            .all(|(summand, value)| set_under_scales(signature, &mut left_over, summand, value));
         if !is_set {
             continue;
         }

@@ -75,11 +75,11 @@ pub fn sparse_mismatch(
                     let question = sparse::dot_add(&signature, &mut rng);
                     boundaries::at_boundary(&signature, &question, &plan.boundaries, &mut rng)
                 }
+                4 => cancelling::dot_add(&signature, &smallest, &mut rng),
                 6 => {
                     let question = sparse::dot_add(&signature, &mut rng);
                     leftover::dot_add(&signature, &question, &plan.boundaries, &mut rng)
                 }
-                4 => cancelling::dot_add(&signature, &smallest, &mut rng),
                 _ => sparse::dot_add(&signature, &mut rng),
             })
             .collect();

@@ -42,7 +42,7 @@ impl Starts<'_, '_> {
     }
 
     /// Structures of the orders that a closer look has shown, or that hardly differ from those found.
-    pub fn closer(&self) -> impl Iterator<Item = (Structure, Model)> {
+    pub(super) fn closer(&self) -> impl Iterator<Item = (Structure, Model)> {
         let Outline { order, nested, closer, .. } = self.outline;
         let hoisted = nested.iter().chain(closer).chain([&order.skeleton]).filter_map(Skeleton::hoisted);
         let mut trees = closer.clone();
