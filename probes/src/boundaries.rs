@@ -3,8 +3,8 @@
 //! A result that keeps few bits hides what sums make of small summands, but where something large lies half way between
 //! two results, or next to that.
 
-use mmaprobe_model::Model;
-use mmaprobe_model::tree::{Added, Node, Normalised, Rule};
+use mmaprobe_model::tree::{Added, Node, Normalised, Product, Rule};
+use mmaprobe_model::{Format, Model};
 use rand_core::Rng;
 
 use crate::place::{self, Dyadic};
@@ -12,7 +12,7 @@ use crate::question::{DotAdd, Signature, Summand};
 use crate::sparse::below;
 use crate::vary::product;
 
-/// Numbers of fraction bits at which something is rounded, and what meets there.
+/// Numbers of fraction bits at which something is rounded, what meets there, and exponents at which something ends.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Boundaries {
     /// Of results.
@@ -22,10 +22,13 @@ pub struct Boundaries {
     /// For each sum of two or more, of each of its summands one of c and the products in it that reaches it by way of the
     /// fewest other sums.
     pub meeting: Vec<Vec<Summand>>,
+    /// Exponents, at which something ends: see [`ends`].
+    pub ends: Vec<i32>,
 }
 
 impl Boundaries {
-    /// The fraction bits that results of a model's sums are rounded to, those that its sums keep, and what meets in them.
+    /// The fraction bits that results of a model's sums are rounded to, those that its sums keep, what meets in them, and
+    /// where its formats end.
     #[must_use]
     pub fn of(model: &Model) -> Boundaries {
         let rules = &model.tree.rules;
@@ -46,8 +49,34 @@ impl Boundaries {
             results: each(rules.iter().filter_map(result).collect()),
             kept: each(rules.iter().flat_map(kept).collect()),
             meeting: meeting(model),
+            ends: ends(model),
         }
     }
+}
+
+/// Exponents at which something ends: the ranges of d and of formats between, and what products are cut off at.
+#[must_use]
+pub fn ends(model: &Model) -> Vec<i32> {
+    let range = |format: &Format| [format.min_exponent(), format.max_exponent()];
+    let mut ends = range(&model.d).to_vec();
+    match &model.product {
+        Product::Rounded(round) => ends.extend(range(&round.format)),
+        Product::OverflowsAt { exponent } | Product::FlushedBelow { exponent, .. } => ends.push(*exponent),
+        Product::Exact => {}
+    }
+    for rule in &model.tree.rules {
+        if let Normalised::To(round) = &rule.normalised {
+            ends.extend(range(&round.format));
+        }
+    }
+    let floors = model.tree.rules.iter().filter_map(|rule| match &rule.added {
+        Added::Fused(fused) => fused.floor,
+        Added::Exact => None,
+    });
+    ends.extend(floors);
+    ends.sort_unstable();
+    ends.dedup();
+    ends
 }
 
 /// See [`Boundaries::meeting`].
@@ -256,7 +285,7 @@ mod tests {
         let mut rng = Xoshiro256PlusPlus::seed_from_u64(5);
         let values = [(Summand::C, Dyadic::new(5, 0)), (Summand::Product(1), Dyadic::power(-17))];
         let question = place::question(&signature, &values).expect("the formats hold these");
-        let boundaries = Boundaries { results: vec![9], kept: vec![19], meeting: Vec::new() };
+        let boundaries = Boundaries { results: vec![9], kept: vec![19], ..Boundaries::default() };
         let (mut ties, mut others, mut halves, mut quarters) = (0, 0, 0, 0);
         for _ in 0..1000 {
             let bounded = at_boundary(&signature, &question, &boundaries, &mut rng);

@@ -7,6 +7,7 @@
 
 pub mod boundaries;
 pub mod cancelling;
+pub mod crowding;
 pub mod grouping;
 pub mod handing;
 pub mod infinities;

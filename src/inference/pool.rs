@@ -1,12 +1,11 @@
 //! Random questions, and what a model makes of them: to find some on which others differ.
 
 use mmaprobe_model::Model;
-use mmaprobe_model::format::Format;
 use mmaprobe_model::scalar::{Inputs, Nodes, Scalar};
-use mmaprobe_model::tree::{Added, Normalised, Product};
+use mmaprobe_model::tree::Normalised;
 use mmaprobe_probes::boundaries::{self, Boundaries};
 use mmaprobe_probes::random::{self, Distribution};
-use mmaprobe_probes::{DotAdd, Signature, cancelling, leftover, sparse, vary};
+use mmaprobe_probes::{DotAdd, Signature, cancelling, crowding, leftover, sparse, vary};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::SeedableRng;
 use rayon::prelude::*;
@@ -28,30 +27,8 @@ const NEAR: usize = 3000;
 const CANCELLING: usize = 1500;
 /// Questions in which the last bits that a sum keeps are left over.
 const LEFT_OVER: usize = 1000;
-
-/// Exponents at which something ends: the ranges of d and of formats between, and what products are cut off at.
-pub fn ends(model: &Model) -> Vec<i32> {
-    let range = |format: &Format| [format.min_exponent(), format.max_exponent()];
-    let mut ends = range(&model.d).to_vec();
-    match &model.product {
-        Product::Rounded(round) => ends.extend(range(&round.format)),
-        Product::OverflowsAt { exponent } | Product::FlushedBelow { exponent, .. } => ends.push(*exponent),
-        Product::Exact => {}
-    }
-    for rule in &model.tree.rules {
-        if let Normalised::To(round) = &rule.normalised {
-            ends.extend(range(&round.format));
-        }
-    }
-    let floors = model.tree.rules.iter().filter_map(|rule| match &rule.added {
-        Added::Fused(fused) => fused.floor,
-        Added::Exact => None,
-    });
-    ends.extend(floors);
-    ends.sort_unstable();
-    ends.dedup();
-    ends
-}
+/// Questions in which all summands are near what ends inside.
+const CROWDED: usize = 1000;
 
 /// Exponents of the smallest results of a model's sums.
 fn smallest(model: &Model) -> Vec<i32> {
@@ -67,7 +44,8 @@ fn smallest(model: &Model) -> Vec<i32> {
 }
 
 /// Questions to try, which matter where a model is right: with few summands, some of which nearly cancel, some at the
-/// boundaries of its results, some in which the last bits that a sum keeps are left over, as many near the exponents that
+/// boundaries of its results, some in which the last bits that a sum keeps are left over, some in which all summands are where
+/// something ends, as many near the exponents that
 /// end something in it and near other ones, and from every distribution.
 pub fn questions(signature: &Signature, model: &Model, others: &[i32], seed: u64) -> Vec<(DotAdd, Inputs)> {
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
@@ -82,6 +60,8 @@ pub fn questions(signature: &Signature, model: &Model, others: &[i32], seed: u64
     let smallest = smallest(model);
     pool.extend((0..CANCELLING).map(|_| cancelling::dot_add(signature, &smallest, &mut rng)));
     let boundaries = Boundaries::of(model);
+    let all_ends: Vec<i32> = boundaries.ends.iter().chain(&smallest).copied().collect();
+    pool.extend((0..CROWDED).map(|_| crowding::dot_add(signature, &all_ends, &mut rng)));
     if !boundaries.kept.is_empty() {
         let left_over = |question| leftover::dot_add(signature, question, &boundaries, &mut rng);
         let left_over: Vec<DotAdd> = pool.iter().take(LEFT_OVER).map(left_over).collect();
@@ -92,7 +72,7 @@ pub fn questions(signature: &Signature, model: &Model, others: &[i32], seed: u64
         let bounded: Vec<DotAdd> = pool.iter().take(SPARSE).step_by(BOUNDED).map(bounded).collect();
         pool.extend(bounded);
     }
-    for ends in [others, &ends(model)].into_iter().filter(|ends| !ends.is_empty()) {
+    for ends in [others, &boundaries.ends].into_iter().filter(|ends| !ends.is_empty()) {
         // In turn: only the first are looked at from the inside.
         let near = (0..NEAR).map(|_| sparse::near(signature, ends, &mut rng));
         let rest = pool.split_off(NEAR);

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 use mmaprobe_model::Model;
 use mmaprobe_model::tree::RuleId;
-use mmaprobe_probes::{DotAdd, Probe, Signature};
+use mmaprobe_probes::{DotAdd, Probe, Signature, boundaries};
 use rayon::prelude::*;
 
 use super::directed::{self, Kept, Search, Told, Wide};
@@ -91,9 +91,9 @@ pub fn separate(
         if round == ROUNDS {
             break;
         }
-        let own = pool::ends(model);
+        let own = boundaries::ends(model);
         let mut others: Vec<i32> =
-            candidates.iter().flat_map(|candidate| pool::ends(&candidate.model)).collect();
+            candidates.iter().flat_map(|candidate| boundaries::ends(&candidate.model)).collect();
         others.sort_unstable();
         others.dedup();
         others.retain(|end| !own.contains(end));

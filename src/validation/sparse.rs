@@ -7,7 +7,7 @@ use super::{Nans, differ};
 use crate::batch;
 use crate::device::{Device, DeviceError, Instruction};
 use crate::probes::boundaries::{self, Boundaries};
-use crate::probes::{DotAdd, cancelling, leftover, sparse, vary};
+use crate::probes::{DotAdd, cancelling, crowding, leftover, sparse, vary};
 use crate::shrink::shrink;
 
 /// What to compare.
@@ -19,7 +19,7 @@ pub struct SparsePlan {
     pub seed: u64,
     /// How NaNs are compared.
     pub nans: Nans,
-    /// Fraction bits at which one of the devices is thought to round.
+    /// Where one of the devices is thought to round, and where something ends in it.
     pub boundaries: Boundaries,
 }
 
@@ -37,8 +37,9 @@ const SPARSE: u64 = 1000;
 /// One of so many has what is large in it cancelled: what a narrow d hides of a wide sum is then left over. One is near
 /// where d ends, where it matters when what is tiny is flushed; one has the largest products beside the smallest;
 /// two have c where results that keep fewer bits than c are rounded, if any do; in one what is left of two summands is
-/// about as small as d can be, or less, where products reach that; and in one the last bits that a sum keeps are left over.
-const TURNS: u64 = 8;
+/// about as small as d can be, or less, where products reach that; in one the last bits that a sum keeps are left over; and
+/// in one all summands are near where something ends.
+const TURNS: u64 = 9;
 
 /// Compares two devices on random dot-adds with few summands: what sums that meet nothing else keep shows there, and is
 /// drowned among many.
@@ -59,6 +60,7 @@ pub fn sparse_mismatch(
     let is_other = |answers| differ(&signature.d, plan.nans, answers);
     let ends = [signature.d.min_exponent(), signature.d.max_exponent()];
     let smallest = cancelling::smallest(&signature.d, signature.d.fraction_bits);
+    let all_ends: Vec<i32> = ends.iter().chain(&smallest).chain(&plan.boundaries.ends).copied().collect();
     let mut left = plan.dot_adds;
     while left > 0 {
         let count = left.min(SPARSE);
@@ -80,6 +82,7 @@ pub fn sparse_mismatch(
                     let question = sparse::dot_add(&signature, &mut rng);
                     leftover::dot_add(&signature, &question, &plan.boundaries, &mut rng)
                 }
+                7 => crowding::dot_add(&signature, &all_ends, &mut rng),
                 _ => sparse::dot_add(&signature, &mut rng),
             })
             .collect();
