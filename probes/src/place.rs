@@ -49,6 +49,9 @@ impl std::ops::Neg for Dyadic {
 
 /// The bit pattern of a number in a format, if the format holds it exactly.
 pub fn exactly(format: &Format, number: Dyadic) -> Option<u64> {
+    if is_out_of_reach(format, number) {
+        return None;
+    }
     let term = Term::new(number.negative, number.significand.into(), number.exponent, number.exponent);
     let rounded = RoundTo { rounding: Rounding::TowardZero, ..RoundTo::nearest_even(*format) }.round(&term);
     let Decoded::Finite { negative, significand, exponent } = rounded else {
@@ -60,6 +63,15 @@ pub fn exactly(format: &Format, number: Dyadic) -> Option<u64> {
     // A format without −0 turns it into +0, a format without zero has no zero.
     let sign_is_held = format.decode(bits) == rounded && negative == number.negative;
     (difference.is_zero() && sign_is_held).then_some(bits)
+}
+
+/// Whether a number is too large, too small or has too many bits for a format: soon said, and of most that it does not hold.
+fn is_out_of_reach(format: &Format, number: Dyadic) -> bool {
+    let Some(leading) = number.leading() else { return false };
+    let last = number.exponent + number.significand.trailing_zeros() as i32;
+    leading > format.max_exponent()
+        || last < format.min_quantum()
+        || leading - last > format.fraction_bits as i32
 }
 
 /// A question in which every product is +0·+0 and c is +0; block scales are 1.
@@ -207,7 +219,9 @@ fn factors(signature: &Signature, value: Dyadic) -> Option<(u64, u64)> {
         exponent: value.exponent + trailing as i32,
         ..value
     };
-    for divisor in (1..=LARGEST_DIVISOR).step_by(2) {
+    // Neither factor is larger than the significands of its format.
+    let most = (2u64 << a.fraction_bits.max(b.fraction_bits)).min(value.significand).min(LARGEST_DIVISOR);
+    for divisor in (1..=most).step_by(2) {
         if !value.significand.is_multiple_of(divisor) {
             continue;
         }
