@@ -32,6 +32,7 @@ pub mod search;
 pub mod searching;
 pub mod separate;
 pub mod simplicity;
+pub mod standing;
 pub mod statements;
 pub mod structure;
 pub mod triples;

@@ -239,8 +239,9 @@ impl Search<'_> {
             let from = self.pool.len().saturating_sub(STARTS);
             let pool = directed::decoded(signature, &self.pool[from..]);
             let how = (directed::Search::Thorough, self.seed);
-            let found = directed::search(signature, first, alone, &pool, directed::Kept::default(), how);
-            starts.extend(found.first());
+            let others = directed::Others { models: &[alone], searched: &[0] };
+            let found = directed::search(signature, first, &others, &pool, directed::Kept::default(), how);
+            starts.extend(found.into_iter().filter_map(directed::Told::first));
         }
         let found: Vec<Option<DotAdd>> =
             starts.par_iter().map(|start| self.shrunk(start, wanted)).collect::<Result<_, DeviceError>>()?;

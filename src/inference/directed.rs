@@ -5,9 +5,11 @@
 //! Such inputs are common. From each, the search goes on nearby: c or another product is set to about
 //! what the inner sum is, so that it cancels, or comes to lie where the next rounding decides.
 
+use std::collections::BTreeMap;
+
 use mmaprobe_model::execute::{Number, Value};
 use mmaprobe_model::format::{self, RoundTo};
-use mmaprobe_model::scalar::{Inputs, Scalar};
+use mmaprobe_model::scalar::{Inputs, Nodes, Scalar};
 use mmaprobe_model::tree::{NanRule, Node, Normalised, RuleId};
 use mmaprobe_model::{Executor, Model, Rounding};
 use mmaprobe_probes::boundaries::{self, Boundaries};
@@ -17,6 +19,7 @@ use mmaprobe_probes::{DotAdd, Signature, Summand, leftover, vary};
 use rand_core::Rng;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::SeedableRng;
+use rayon::prelude::*;
 
 use super::held::{self, Neighbour, Values};
 use super::{evidence, fit};
@@ -31,6 +34,8 @@ const SCANNED: usize = 3000;
 const FRUITLESS: usize = 1000;
 /// Variations of each.
 const VARIATIONS: usize = 60;
+/// Inputs whose variations are tried together: what tells models apart is tried on all others before the next.
+const AT_ONCE: usize = 24;
 /// Of those, one of so many in which what is large is cancelled.
 const MIRRORED: u64 = 3;
 /// And one of so many in which something lies where a result that keeps fewer bits than c is rounded, if any does.
@@ -75,6 +80,11 @@ pub enum Told {
 }
 
 impl Told {
+    /// Whether no input has told them apart yet, and one may.
+    fn is_open(&self) -> bool {
+        *self == Told::InsideOnly
+    }
+
     /// The first input that tells them apart.
     pub fn first(self) -> Option<DotAdd> {
         match self {
@@ -84,7 +94,7 @@ impl Told {
     }
 }
 
-/// What is known of a model, for the search of inputs that tell others from it.
+/// What is known of a model, for the search of inputs that tell others from it. What is not there is made.
 #[derive(Clone, Copy, Default)]
 pub struct Kept<'v> {
     /// What it makes of the inputs.
@@ -109,10 +119,7 @@ impl Wide {
     /// What a model makes of the inputs that are looked at where these rules keep more bits.
     pub fn new(model: &Model, rules: &[RuleId], inputs: &[(DotAdd, Inputs)]) -> Wide {
         let model = widened(model, rules);
-        let mut executor = Scalar::new(&model).ok();
-        let mut nodes = |inputs| executor.as_mut()?.nodes(inputs);
-        let inputs = inputs.iter().take(SCANNED).map(|(_, inputs)| (inputs, nodes(inputs)));
-        let values = Values::new(&model, inputs);
+        let values = values(&model, &inputs[..inputs.len().min(SCANNED)]);
         Wide { model, values }
     }
 
@@ -128,74 +135,186 @@ impl Wide {
     }
 }
 
-/// Searches for an input on which the two models give different results, starting from these inputs. Trees
-/// that do not have the same nodes are not compared inside. NaNs are taken as one where the other model does not
-/// know which it is.
+/// Searches for inputs on which other models give other results than a model, starting from these inputs. What tells one of
+/// them apart is tried on all. The trees of all others are the same one, and differ from the model in the same rules. Trees
+/// that do not have the same nodes as the model's are not compared inside. NaNs are taken as one where the other model does
+/// not know which it is.
 pub fn search(
     signature: &Signature,
     model: &Model,
-    other: &Model,
+    others: &Others,
     inputs: &[(DotAdd, Inputs)],
     kept: Kept,
     (how, seed): (Search, u64),
-) -> Told {
-    let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
-    if !model.tree.adds_the_same(&other.tree) {
-        return mirrored(signature, model, other, inputs, &mut rng);
+) -> Vec<Told> {
+    let inputs = &inputs[..inputs.len().min(SCANNED)];
+    let Some(first) = others.models.first() else { return Vec::new() };
+    if others.models.iter().any(|other| !model.tree.adds_the_same(&other.tree)) {
+        return mirrored(signature, model, others.models, inputs, seed);
     }
-    let wide_one = match kept.wide {
-        Some(_) => None,
-        None => Some(widened(model, &Wide::rules(model, other))),
+    let own_values = kept.values.is_none().then(|| values(model, inputs));
+    let own_wide = kept.wide.is_none().then(|| Wide::new(model, &Wide::rules(model, first), inputs));
+    let (Some(values), Some(wide)) = (kept.values.or(own_values.as_ref()), kept.wide.or(own_wide.as_ref()))
+    else {
+        unreachable!("what is not kept has been made");
     };
-    let wide_one = kept.wide.map(|wide| &wide.model).or(wide_one.as_ref()).expect("one of them is there");
-    let wide_other = widened(other, &Wide::rules(other, model));
-    let wide_values = kept.wide.map(|wide| &wide.values);
-    let pair = Pair::of(model, other, kept.values);
-    let (Some(mut pair), Some(mut wide)) = (pair, Pair::of(wide_one, &wide_other, wide_values)) else {
-        return Told::InsideOnly;
-    };
+    let latent_of = |&index: &usize| latent(model, others.models[index], inputs, (values, wide), how);
+    let found: Vec<Vec<(usize, Number)>> = others.searched.par_iter().map(latent_of).collect();
+    let mut told = vec![Told::InsideOnly; others.models.len()];
+    for (&other, found) in others.searched.iter().zip(&found) {
+        if found.is_empty() {
+            told[other] = Told::Never;
+        }
+    }
+    let latent = together(others.searched.iter().copied().zip(found));
     let boundaries = Boundaries::of(model);
-    let mut latent = 0;
-    for (index, (input, decoded)) in inputs.iter().take(SCANNED).enumerate() {
-        if index == FRUITLESS && latent == 0 {
-            break;
-        }
-        let inside = pair.inside(index, input, decoded).or_else(|| wide.inside(index, input, decoded));
-        let Some(inside) = inside else { continue };
-        latent += 1;
-        for _ in 0..VARIATIONS {
-            let varied = if below(LEFT_OVER, &mut rng) == 0 {
-                leftover::dot_add(signature, input, &boundaries, &mut rng)
-            } else if !boundaries.results.is_empty() && below(BOUNDED, &mut rng) == 0 {
-                boundaries::at_boundary(signature, input, &boundaries, &mut rng)
-            } else {
-                varied(signature, input, (&inside, &boundaries.kept), &mut rng)
-            };
-            if pair.differs(signature, &varied) {
-                return Told::Apart(vec![varied]);
-            }
-        }
-        if latent == how.latent() {
-            break;
-        }
+    for (number, some) in latent.chunks(AT_ONCE).enumerate() {
+        let is_open = |latent: &&Latent| latent.others.iter().any(|&other| told[other].is_open());
+        let some: Vec<(usize, &Latent)> =
+            some.iter().enumerate().filter(|(_, latent)| is_open(latent)).collect();
+        let vary = |(index, latent): (usize, &Latent)| {
+            let seed = seed ^ ((number * AT_ONCE + index) as u64).wrapping_mul(LATENT_SEED);
+            let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
+            let input = &inputs[latent.index].0;
+            let vary = |_| varied(signature, input, (&latent.inside, &boundaries), &mut rng);
+            (0..VARIATIONS).map(vary).collect::<Vec<DotAdd>>()
+        };
+        let questions: Vec<DotAdd> = some.par_iter().copied().flat_map_iter(vary).collect();
+        tell_apart(signature, model, others.models, &questions, &some, &mut told);
     }
-    if latent > 0 { Told::InsideOnly } else { Told::Never }
+    told
 }
 
-/// The same for two trees that do not have the same nodes: with what is large in the inputs cancelled.
+/// Sets the seeds of inputs that are varied apart.
+const LATENT_SEED: u64 = 0x9fb2_1c65_1e98_df25;
+
+/// Models that are told from one, and those of them for which inputs are searched.
+#[derive(Clone, Copy, Debug)]
+pub struct Others<'m> {
+    /// All.
+    pub models: &'m [&'m Model],
+    /// The indices of some.
+    pub searched: &'m [usize],
+}
+
+/// An input for which a value inside is another one in some other models.
+struct Latent {
+    /// Its index.
+    index: usize,
+    /// That value, in the first model, or in another if it is finite there only.
+    inside: Number,
+    /// The indices of those models.
+    others: Vec<usize>,
+}
+
+/// The inputs of all models, each with the models that have the same value there: in the order of the inputs.
+fn together(found: impl Iterator<Item = (usize, Vec<(usize, Number)>)>) -> Vec<Latent> {
+    let mut of_input: BTreeMap<usize, Vec<Latent>> = BTreeMap::new();
+    for (other, found) in found {
+        for (index, inside) in found {
+            let known = of_input.entry(index).or_default();
+            match known.iter_mut().find(|latent| latent.inside == inside) {
+                Some(latent) => latent.others.push(other),
+                None => known.push(Latent { index, inside, others: vec![other] }),
+            }
+        }
+    }
+    of_input.into_values().flatten().collect()
+}
+
+/// What a model makes of inputs.
+fn values(model: &Model, inputs: &[(DotAdd, Inputs)]) -> Values {
+    let mut executor = Scalar::new(model).ok();
+    let mut nodes = |inputs| executor.as_mut()?.nodes(inputs);
+    Values::new(model, inputs.iter().map(|(_, inputs)| (inputs, nodes(inputs))))
+}
+
+/// Holds models against variations of inputs, so many of each: each model against those of its own first, and then against
+/// what tells others apart.
+fn tell_apart(
+    signature: &Signature,
+    model: &Model,
+    others: &[&Model],
+    questions: &[DotAdd],
+    some: &[(usize, &Latent)],
+    told: &mut [Told],
+) {
+    let Ok(executor) = Scalar::new(model) else { return };
+    let evaluated = |executor: &mut Scalar, question: &DotAdd| {
+        let inputs = evidence::inputs(signature, question);
+        let (nodes, d) = held::evaluated(executor, &inputs);
+        (inputs, nodes, d)
+    };
+    let evaluated: Vec<(Inputs, Option<Nodes>, u64)> =
+        questions.par_iter().map_with(executor, evaluated).collect();
+    let (mut inputs, mut nodes, mut results) = (Vec::new(), Vec::new(), Vec::new());
+    for (of_inputs, of_nodes, d) in evaluated {
+        inputs.push(of_inputs);
+        nodes.push(of_nodes);
+        results.push(d);
+    }
+    let values = Values::new(model, inputs.iter().zip(nodes));
+    let first_of = |other: usize, indices: &[usize]| {
+        let mut neighbour = Neighbour::among(model, others[other], &values)?;
+        let mut differs = |index: usize| {
+            fit::differ(others[other], neighbour.execute_one_of(index, &inputs[index]), results[index])
+        };
+        indices.iter().copied().find(|&index| differs(index))
+    };
+    let own = |other: usize| {
+        let has = |(_, (_, latent)): &(usize, &(usize, &Latent))| latent.others.contains(&other);
+        let variations = |(place, _)| place * VARIATIONS..(place + 1) * VARIATIONS;
+        first_of(other, &some.iter().enumerate().filter(has).flat_map(variations).collect::<Vec<usize>>())
+    };
+    let open =
+        |told: &[Told]| (0..others.len()).filter(|&other| told[other].is_open()).collect::<Vec<usize>>();
+    let mut telling: Vec<usize> = Vec::new();
+    let found: Vec<(usize, Option<usize>)> =
+        open(told).into_par_iter().map(|other| (other, own(other))).collect();
+    for (other, found) in found {
+        if let Some(index) = found {
+            told[other] = Told::Apart(vec![questions[index].clone()]);
+            telling.push(index);
+        }
+    }
+    telling.sort_unstable();
+    telling.dedup();
+    if telling.is_empty() {
+        return;
+    }
+    let any = |other: usize| (other, first_of(other, &telling));
+    let found: Vec<(usize, Option<usize>)> = open(told).into_par_iter().map(any).collect();
+    for (other, found) in found {
+        if let Some(index) = found {
+            told[other] = Told::Apart(vec![questions[index].clone()]);
+        }
+    }
+}
+
+/// The same for trees that do not have the same nodes: with what is large in the inputs cancelled.
 fn mirrored(
     signature: &Signature,
     model: &Model,
-    other: &Model,
+    others: &[&Model],
     inputs: &[(DotAdd, Inputs)],
-    rng: &mut impl Rng,
-) -> Told {
-    let Some(mut pair) = Pair::of(model, other, None) else { return Told::InsideOnly };
-    let mut varied = inputs.iter().take(SCANNED).map(|(input, _)| vary::mirrored(signature, input, rng));
-    match varied.find(|varied| pair.differs(signature, varied)) {
-        Some(found) => Told::Apart(vec![found]),
-        None => Told::InsideOnly,
-    }
+    seed: u64,
+) -> Vec<Told> {
+    let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
+    let mirrored: Vec<DotAdd> =
+        inputs.iter().map(|(input, _)| vary::mirrored(signature, input, &mut rng)).collect();
+    let mirrored = decoded(signature, &mirrored);
+    let Ok(mut executor) = Scalar::new(model) else { return vec![Told::InsideOnly; others.len()] };
+    let results: Vec<u64> = mirrored.iter().map(|(_, inputs)| executor.execute(inputs)).collect();
+    let tell = |other: &&Model| {
+        let mut executor = Scalar::new(other).ok()?;
+        let differs =
+            |((_, inputs), d): &(&(DotAdd, Inputs), &u64)| fit::differ(other, executor.execute(inputs), **d);
+        let ((question, _), _) = mirrored.iter().zip(&results).find(differs)?;
+        Some(question.clone())
+    };
+    let told =
+        |question: Option<DotAdd>| question.map_or(Told::InsideOnly, |question| Told::Apart(vec![question]));
+    others.par_iter().map(tell).map(told).collect()
 }
 
 /// The model with its root, and the sums that follow these rules, rounded to more bits than d has: what is kept
@@ -217,33 +336,41 @@ fn widened(model: &Model, rules: &[RuleId]) -> Model {
     wide
 }
 
-/// Two models, ready to be asked for d and for every inner value.
+/// The inputs, so many at most, for which values inside are others in another model, or would be if rules that differ kept
+/// more bits, and the first of these values that is finite in one of the models.
+fn latent(
+    model: &Model,
+    other: &Model,
+    inputs: &[(DotAdd, Inputs)],
+    (values, wide): (&Values, &Wide),
+    how: Search,
+) -> Vec<(usize, Number)> {
+    let wide_other = widened(other, &Wide::rules(other, model));
+    let pair = Pair::of(model, other, values).zip(Pair::of(&wide.model, &wide_other, &wide.values));
+    let Some((mut pair, mut wide)) = pair else { return Vec::new() };
+    let mut latent = Vec::new();
+    for (index, (input, decoded)) in inputs.iter().enumerate() {
+        if latent.len() == how.latent() || index == FRUITLESS && latent.is_empty() {
+            break;
+        }
+        let inside = pair.inside(index, input, decoded).or_else(|| wide.inside(index, input, decoded));
+        latent.extend(inside.map(|inside| (index, inside)));
+    }
+    latent
+}
+
+/// Two models, ready to be asked for every inner value.
 struct Pair<'m, 'v> {
-    one: Scalar<'m>,
     other: Neighbour<'m, 'v>,
     /// For values that are too wide.
     general: (Executor<'m>, Executor<'m>),
-    /// Whether the first one's values for the inputs are known.
-    has_values: bool,
 }
 
 impl<'m, 'v> Pair<'m, 'v> {
-    /// Two models; `values` are those that the first one has for the inputs, if they are known.
-    fn of(one: &'m Model, other: &'m Model, values: Option<&'v Values>) -> Option<Pair<'m, 'v>> {
+    /// Two models; `values` are those that the first one has for the inputs.
+    fn of(one: &'m Model, other: &'m Model, values: &'v Values) -> Option<Pair<'m, 'v>> {
         let general = (Executor::new(one).ok()?, Executor::new(other).ok()?);
-        let has_values = values.is_some();
-        let other = match values {
-            Some(values) => Neighbour::among(one, other, values)?,
-            None => Neighbour::new(one, other)?,
-        };
-        Some(Pair { one: Scalar::new(one).ok()?, other, general, has_values })
-    }
-
-    /// Whether d differs.
-    fn differs(&mut self, signature: &Signature, question: &DotAdd) -> bool {
-        let inputs = evidence::inputs(signature, question);
-        let (nodes, x) = held::evaluated(&mut self.one, &inputs);
-        fit::differ(self.general.1.model(), x, self.other.execute(&inputs, nodes.as_ref()))
+        Some(Pair { other: Neighbour::among(one, other, values)?, general })
     }
 
     /// The first inner value on which the models differ for one of the inputs, if it is finite in one of them.
@@ -252,13 +379,8 @@ impl<'m, 'v> Pair<'m, 'v> {
             (Value::Finite(number), _) | (_, Value::Finite(number)) => Some(number),
             _ => None,
         };
-        let Pair { one, other, general, has_values } = self;
-        let found = if *has_values {
-            other.first_difference_of_one(index, decoded)
-        } else {
-            one.nodes(decoded).and_then(|nodes| other.first_difference(decoded, &nodes))
-        };
-        if let Some(found) = found {
+        let Pair { other, general } = self;
+        if let Some(found) = other.first_difference_of_one(index, decoded) {
             let [one, other] = found?;
             return finite(one, other);
         }
@@ -270,17 +392,24 @@ impl<'m, 'v> Pair<'m, 'v> {
 }
 
 /// The input with one or two summands set near an inner value, or where sums that keep so many bits below it cut off: of
-/// the other sign or the same, a power of two, few bits, or many; or with what is large in it cancelled.
+/// the other sign or the same, a power of two, few bits, or many; or with what is large in it cancelled, something where
+/// results are rounded, or the last bits that a sum keeps left over.
 fn varied(
     signature: &Signature,
     input: &DotAdd,
-    (inside, kept): (&Number, &[u32]),
+    (inside, boundaries): (&Number, &Boundaries),
     rng: &mut impl Rng,
 ) -> DotAdd {
+    if below(LEFT_OVER, rng) == 0 {
+        return leftover::dot_add(signature, input, boundaries, rng);
+    }
+    if !boundaries.results.is_empty() && below(BOUNDED, rng) == 0 {
+        return boundaries::at_boundary(signature, input, boundaries, rng);
+    }
     if below(MIRRORED, rng) == 0 {
         return vary::mirrored(signature, input, rng);
     }
-    let mut varied = input.clone();
+    let (mut varied, kept) = (input.clone(), &boundaries.kept);
     let top = inside.term.leading_exponent().unwrap_or(inside.term.exponent);
     let depth = 2 * (signature.d.fraction_bits as i32 + 4);
     for _ in 0..1 + below(2, rng) {

@@ -16,6 +16,7 @@ use super::evidence::{Answered, Evidence};
 use super::fit::{self, Fitted};
 use super::pool::{self, Pool};
 use super::separate;
+use super::standing::{Candidate, standing};
 use crate::device::DeviceError;
 
 /// Contradictions that are varied.
@@ -107,6 +108,6 @@ fn standing_neighbours(evidence: &Evidence, model: &Model) -> Vec<Model> {
     let mut executor = Scalar::new(model).expect("a fitted model can be executed");
     let explained: Vec<&Answered> =
         evidence.answers.iter().filter(|answered| fit::explains(&mut executor, answered)).collect();
-    let neighbours = separate::neighbours(evidence, model);
-    separate::standing(neighbours, model, &explained).into_iter().map(|turned| turned.model).collect()
+    let neighbours = separate::neighbours(evidence, model).into_iter().map(Candidate::new).collect();
+    standing(neighbours, model, &explained).into_iter().map(|candidate| candidate.turned.model).collect()
 }

@@ -308,7 +308,21 @@ impl<'a, 'm> Held<'a, 'm> {
         self.contradicted_of(other, limit).0
     }
 
-    /// The same, and how many answers it was held against.
+    /// Whether any answer contradicts another model, and if none does, its [fingerprint](Neighbour::fingerprint).
+    pub fn first_contradiction(&self, other: &Model) -> (bool, Option<u64>) {
+        let held = |neighbour: &mut Neighbour| {
+            let (count, _) = self.count(other, neighbour, 1);
+            (count > 0, neighbour.fingerprint())
+        };
+        if let Some(replaced) = self.replaced_in(other) {
+            return self
+                .with_rules(&other.tree.rules, replaced, |neighbour| neighbour.map_or((true, None), held));
+        }
+        Neighbour::among(self.model, other, &self.values)
+            .map_or((true, None), |mut neighbour| held(&mut neighbour))
+    }
+
+    /// The same as [`contradicted`](Held::contradicted), and how many answers it was held against.
     pub fn contradicted_of(&self, other: &Model, limit: usize) -> (usize, usize) {
         if let Some(replaced) = self.replaced_in(other) {
             return self.with_rules(&other.tree.rules, replaced, |neighbour| match neighbour {

@@ -12,12 +12,12 @@ use mmaprobe_model::tree::RuleId;
 use mmaprobe_probes::{DotAdd, Probe, Signature, boundaries};
 use rayon::prelude::*;
 
-use super::directed::{self, Kept, Search, Told, Wide};
+use super::directed::{self, Kept, Others, Search, Told, Wide};
 use super::evidence::{Answered, Class, Evidence};
 use super::fit;
-use super::held::Held;
 use super::knobs::{self, Knob, Scope, Turned};
 use super::pool::{self, Pool, Seen};
+use super::standing::{self, Candidate, standing};
 use crate::device::DeviceError;
 
 /// A choice that cannot be told from the model's own.
@@ -59,13 +59,13 @@ pub fn separate(
     seed: u64,
 ) -> Result<Separation, DeviceError> {
     let signature = *evidence.signature();
-    let mut tried = 0;
-    let mut candidates = neighbours(evidence, model);
-    candidates.extend(rivals);
+    let mut tried = u64::MAX;
+    let mut candidates: Vec<Candidate> =
+        neighbours(evidence, model).into_iter().chain(rivals).map(Candidate::new).collect();
     // What never differs, not even inside, is not tried again.
-    let mut alike: Vec<Turned> = Vec::new();
-    let mut tried_on_alike = u64::MAX;
+    let mut alike: Vec<Candidate> = Vec::new();
     let mut checked = 0;
+    let mut tries_all = false;
     for round in 0..=ROUNDS {
         if round == 0 {
             let all: Vec<&Answered> = evidence.answers.iter().collect();
@@ -76,9 +76,9 @@ pub fn separate(
             // What several changes together make, and a single one too, is told as the single one.
             let mut models: Vec<Model> = Vec::new();
             candidates.retain(|candidate| {
-                let is_new = !models.contains(&candidate.model);
+                let is_new = !models.contains(&candidate.turned.model);
                 if is_new {
-                    models.push(candidate.model.clone());
+                    models.push(candidate.turned.model.clone());
                 }
                 is_new
             });
@@ -93,36 +93,44 @@ pub fn separate(
         }
         let own = boundaries::ends(model);
         let mut others: Vec<i32> =
-            candidates.iter().flat_map(|candidate| boundaries::ends(&candidate.model)).collect();
+            candidates.iter().flat_map(|candidate| boundaries::ends(&candidate.turned.model)).collect();
         others.sort_unstable();
         others.dedup();
         others.retain(|end| !own.contains(end));
         let questions = pool::questions(&signature, model, &others, seed.wrapping_add(round));
-        tried += questions.len() as u64;
+        // Every candidate that is left in the end has been held against one pool at least.
+        tried = tried.min(questions.len() as u64);
         let pool = Pool::new(model, &questions);
         // Where an answer contradicts the model at once, a thorough search would have been in vain.
         let how = if round == 0 { Search::Soon } else { Search::Thorough };
-        let told = told(&signature, model, &candidates, &pool, (how, seed));
+        tries_all |= round + 1 == ROUNDS;
+        let chosen: Vec<usize> = match tries_all {
+            true => (0..candidates.len()).filter(|&index| candidates[index].pools == 0).collect(),
+            false => standing::next(&candidates),
+        };
+        let models: Vec<&Model> = chosen.iter().map(|&index| &candidates[index].turned.model).collect();
+        let mut of_chosen = told(&signature, model, &models, &pool, (how, seed)).into_iter();
+        let mut chosen = chosen.into_iter().peekable();
         let mut separating: Vec<DotAdd> = Vec::new();
         let mut others = Vec::new();
-        for (candidate, told) in candidates.into_iter().zip(told) {
-            match told {
+        for (index, mut candidate) in candidates.into_iter().enumerate() {
+            let told = chosen.next_if_eq(&index).and_then(|_| of_chosen.next());
+            candidate.pools += usize::from(told.is_some());
+            match told.unwrap_or(Told::InsideOnly) {
                 Told::Apart(questions) => {
                     separating.extend(questions);
                     others.push(candidate);
                 }
                 Told::InsideOnly => others.push(candidate),
-                Told::Never => {
-                    alike.push(candidate);
-                    tried_on_alike = tried_on_alike.min(tried);
-                }
+                Told::Never => alike.push(candidate),
             }
         }
         candidates = others;
         if separating.is_empty() {
             match how {
-                Search::Soon => continue,
-                Search::Thorough => break,
+                Search::Thorough if tries_all => break,
+                Search::Thorough => tries_all = true,
+                Search::Soon => {}
             }
         }
         ask(evidence, separating)?;
@@ -130,12 +138,10 @@ pub fn separate(
             return Ok(Separation::Contradicted);
         }
     }
-    if !alike.is_empty() {
-        tried = tried.min(tried_on_alike);
-    }
     candidates.extend(alike);
     let inseparable = candidates
         .into_iter()
+        .map(|candidate| candidate.turned)
         .map(|turned| Inseparable { knob: turned.knob, choice: turned.choice })
         .collect();
     Ok(Separation::Settled { inseparable, tried })
@@ -160,16 +166,17 @@ pub fn is_contradicted_soon(evidence: &mut Evidence, model: &Model, seed: u64) -
     let questions: Vec<_> = questions.into_iter().step_by(SKIPPED).collect();
     let pool = Pool::new(model, &questions);
     let all: Vec<&Answered> = evidence.all().collect();
-    let candidates = standing(neighbours(evidence, model), model, &fit::thinned(&all, THINNED));
+    let candidates = neighbours(evidence, model).into_iter().map(Candidate::new).collect();
+    let candidates = standing(candidates, model, &fit::thinned(&all, THINNED));
     let indices: Vec<usize> = (0..candidates.len()).collect();
-    let candidates: Vec<Turned> = fit::thinned(&indices, GLANCED)
+    let candidates: Vec<Candidate> = fit::thinned(&indices, GLANCED)
         .into_par_iter()
         .map(|index| candidates[index].clone())
-        .filter(|candidate| !pool.differing(&candidate.model, 1).is_empty())
+        .filter(|candidate| !pool.differing(&candidate.turned.model, 1).is_empty())
         .collect();
     let dot_adds = standing(candidates, model, &all)
         .par_iter()
-        .flat_map_iter(|candidate| pool.differing(&candidate.model, ASKED_EACH))
+        .flat_map_iter(|candidate| pool.differing(&candidate.turned.model, ASKED_EACH))
         .collect();
     let before = evidence.answers.len();
     ask(evidence, dot_adds)?;
@@ -193,19 +200,18 @@ fn ask(evidence: &mut Evidence, dot_adds: Vec<DotAdd>) -> Result<(), DeviceError
 fn told(
     signature: &Signature,
     model: &Model,
-    candidates: &[Turned],
+    candidates: &[&Model],
     pool: &Pool,
     (how, seed): (Search, u64),
 ) -> Vec<Told> {
-    let seen: Vec<Seen> =
-        candidates.par_iter().map(|candidate| pool.seen(&candidate.model, ASKED_EACH)).collect();
+    let seen: Vec<Seen> = candidates.par_iter().map(|candidate| pool.seen(candidate, ASKED_EACH)).collect();
     let mut told: Vec<Told> = seen.iter().map(|seen| Told::Apart(seen.differing.clone())).collect();
     // Those in which the same rules differ are looked at from the inside together.
     let mut others: BTreeMap<Option<Vec<RuleId>>, Vec<usize>> = BTreeMap::new();
     for (index, candidate) in
         candidates.iter().enumerate().filter(|(index, _)| seen[*index].differing.is_empty())
     {
-        let other = &candidate.model;
+        let other: &Model = candidate;
         let rules = model.tree.adds_the_same(&other.tree).then(|| Wide::rules(model, other));
         others.entry(rules).or_default().push(index);
     }
@@ -214,7 +220,7 @@ fn told(
         let kept = Kept { values: Some(&pool.values), wide: wide.as_ref() };
         // Of those that differ inside in the same ways only some are searched.
         let fingerprint = |index: usize| {
-            let wide = wide.as_ref()?.fingerprint(model, &candidates[index].model, pool.questions)?;
+            let wide = wide.as_ref()?.fingerprint(model, candidates[index], pool.questions)?;
             Some([seen[index].fingerprint?, wide])
         };
         let fingerprints: Vec<Option<[u64; 2]>> = alike.par_iter().map(|&index| fingerprint(index)).collect();
@@ -232,14 +238,13 @@ fn told(
             // Not the same two each time.
             let skipped = usize::from(how == Search::Thorough && class.len() > SEARCHED);
             searched.extend(fit::thinned(&class[skipped..], SEARCHED));
-            class.iter().for_each(|&index| told[index] = Told::InsideOnly);
         }
-        let search = |&index: &usize| {
-            let seed = seed ^ (index as u64) << 32;
-            directed::search(signature, model, &candidates[index].model, pool.questions, kept, (how, seed))
-        };
-        let found: Vec<Told> = searched.par_iter().map(search).collect();
-        for (index, found) in searched.into_iter().zip(found) {
+        let open: Vec<usize> = alike.into_iter().filter(|&index| told[index] != Told::Never).collect();
+        let models: Vec<&Model> = open.iter().map(|&index| candidates[index]).collect();
+        let searched: Vec<usize> = (0..open.len()).filter(|&place| searched.contains(&open[place])).collect();
+        let others = Others { models: &models, searched: &searched };
+        let found = directed::search(signature, model, &others, pool.questions, kept, (how, seed));
+        for (index, found) in open.into_iter().zip(found) {
             told[index] = found;
         }
     }
@@ -251,21 +256,6 @@ const SEARCHED: usize = 2;
 
 /// The fingerprint of a model that differs nowhere.
 const NOTHING: u64 = 0;
-
-/// Answers that candidates, neighbours of the model, are held against at once.
-pub const PORTION: usize = 1000;
-
-/// The candidates, neighbours of a model, that none of these answers contradicts.
-pub fn standing(mut candidates: Vec<Turned>, model: &Model, answers: &[&Answered]) -> Vec<Turned> {
-    // What was asked last was asked because it tells such models apart.
-    let (others, last) = answers.split_at(answers.len().saturating_sub(PORTION));
-    for portion in std::iter::once(last).chain(others.chunks(PORTION)) {
-        let held = Held::new(model, portion);
-        let stands = |candidate: &Turned| held.contradicted(&candidate.model, 1) == 0;
-        candidates = candidates.into_par_iter().filter(stands).collect();
-    }
-    candidates
-}
 
 /// Choices other than a model's own: every single change, and those of an alignment, of small results and of sums
 /// that are added alike, which only several changes together make possible. Some come more than once.

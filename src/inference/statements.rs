@@ -8,7 +8,7 @@ use rayon::prelude::*;
 use super::evidence::{Answered, Class, Evidence};
 use super::held::Held;
 use super::knobs::{self, Knob};
-use super::separate::PORTION;
+use super::standing::PORTION;
 
 /// One statement and its evidence.
 #[derive(Clone, Debug, PartialEq, Eq)]

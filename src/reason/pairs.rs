@@ -88,7 +88,9 @@ pub fn difference_from_all(one: &Model, others: &[&Model], seed: u64) -> Option<
     let [other] = others else { return None };
     let pool = directed::decoded(&signature, &pool);
     let how = (directed::Search::Thorough, seed);
-    let found = directed::search(&signature, one, other, &pool, directed::Kept::default(), how).first()?;
+    let others = directed::Others { models: &[other], searched: &[0] };
+    let found = directed::search(&signature, one, &others, &pool, directed::Kept::default(), how);
+    let found = found.into_iter().next()?.first()?;
     // The search compares in its own way; what counts is this.
     models.differ(&found).then(|| models.shrunk(&found, tried))
 }
