@@ -31,6 +31,8 @@ pub struct Outline {
     pub closer: Vec<Skeleton>,
     /// How many of these were not combined.
     found: usize,
+    /// Whether a closer look has been asked for.
+    pub is_close: bool,
 }
 
 /// Asks random inputs. Of all that is asked, this says most about everything: asked before anything else, it
@@ -72,7 +74,7 @@ pub fn outline(evidence: &mut Evidence, progress: &dyn Progress) -> Result<Outli
     let cuts = ask_crafted(evidence, &order.skeleton)?;
     let nested = nesting::refine(evidence, &order.skeleton, &cuts)?;
     let found = closer.len();
-    Ok(Outline { order, order_answers, nested, cuts, closer, found })
+    Ok(Outline { order, order_answers, nested, cuts, closer, found, is_close: false })
 }
 
 /// Orders that are combined of what several ways of asking show, at most.
@@ -90,6 +92,7 @@ pub fn closer(evidence: &mut Evidence, outline: &mut Outline, seed: u64) -> Resu
     evidence.ask_aside(vec![first])?;
     let second = sums.second_probe(evidence);
     evidence.ask_aside(vec![second])?;
+    outline.is_close = true;
     outline.closer.truncate(outline.found);
     let handed = handing::orders(evidence, seed)?;
     let grouped = sums.orders(evidence, masked);

@@ -302,6 +302,12 @@ pub fn regular(starts: &Starts, looked: Vec<Looked>) -> Vec<Looked> {
     all_alike(starts.evidence, looked, starts.regular().into_iter().collect())
 }
 
+/// Whether the regular tree that the first which a closer look shows is most like has so many sums that finding rules for
+/// each takes long.
+pub fn has_many_sums(starts: &Starts) -> bool {
+    starts.regular().is_some_and(|start| nodewise::individual(&start).1.len() > MORE_SUMS)
+}
+
 /// A look at sums that all add alike, in the tree in which a quick look explained most, in the first that a closer look
 /// shows, and in the next best. The best first.
 pub fn alike(starts: &Starts, looked: Vec<Looked>) -> Vec<Looked> {

@@ -48,7 +48,7 @@ pub fn search(
 /// A search from a model that explained everything until more was asked: what it fails at is asked about.
 fn again(
     evidence: &mut Evidence,
-    outline: &Outline,
+    outline: &mut Outline,
     known: Fitted,
     seed: u64,
     progress: &dyn Progress,
@@ -61,6 +61,13 @@ fn again(
     // Asking costs less than searching.
     if let Some(distrust) = asking::contradicting(evidence, &known.model)? {
         return Ok(Searched::Distrusted(distrust));
+    }
+    if !outline.is_close {
+        let before = outline.closer.len();
+        asking::closer(evidence, outline, seed)?;
+        if outline.closer.len() > before {
+            return Ok(Searched::Best(Box::new(improved)));
+        }
     }
     let found = looking::known(evidence, known, improved);
     let found = pursued(evidence, Some(outline), found, seed.wrapping_add(3 * TIME * DISPUTES), progress)?;
@@ -135,6 +142,12 @@ fn anew(
     let starts = &Starts { evidence, outline };
     looked.extend(known.map(Looked::as_it_is));
     looked = looking::at_closer(starts, looked);
+    // What takes long sum by sum.
+    let has_many_sums = looking::has_many_sums(starts);
+    if has_many_sums && !looked[0].is_explained() {
+        progress.step("search for rules, the same in all sums", None);
+        looked = looking::regular(starts, looked);
+    }
     if !looked[0].is_explained() {
         progress.step("search for rules, sum by sum", None);
         looked = looking::quick_sums(starts, looked, looking::AT_FIRST);
@@ -146,7 +159,7 @@ fn anew(
     if is_soon && looked[0].is_mostly_explained(evidence) {
         looked = looking::best_regrouped(evidence, looked);
     }
-    if !looked[0].is_all_but_explained(evidence) {
+    if !has_many_sums && !looked[0].is_all_but_explained(evidence) {
         progress.step("search for rules, the same in all sums", None);
         looked = looking::regular(starts, looked);
     }
