@@ -22,6 +22,7 @@
 mod add;
 mod cell;
 mod decode;
+mod grafts;
 mod neighbours;
 mod round;
 
@@ -36,6 +37,7 @@ use crate::tree::{
 };
 use cell::{Cell, Sum};
 use decode::Decoder;
+pub use grafts::Grafts;
 pub use neighbours::{Changes, Kind, Known, Nodes, Written};
 use round::Rounder;
 

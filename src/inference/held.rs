@@ -5,7 +5,7 @@ use std::sync::{Mutex, PoisonError};
 
 use mmaprobe_model::Model;
 use mmaprobe_model::execute::Value;
-use mmaprobe_model::scalar::{Changes, Inputs, Kind, Known, Nodes, Scalar, Written};
+use mmaprobe_model::scalar::{Changes, Grafts, Inputs, Kind, Known, Nodes, Scalar, Written};
 use mmaprobe_model::tree::{Node, NodeId, Rule, RuleId};
 use rustc_hash::FxBuildHasher;
 
@@ -177,8 +177,10 @@ impl Numbering {
 /// A model that is executed from the values of another, as far as they are alike.
 pub struct Neighbour<'m, 'v> {
     executor: Scalar<'m>,
-    /// What is different; `None` if all of it has to be executed.
+    /// What is different; `None` if that cannot be said from the trees.
     changes: Option<Changes>,
+    /// If not, what is the same; `None` if all of it has to be executed.
+    grafts: Option<Grafts>,
     /// What the other model makes of some dot-adds.
     values: Option<&'v Values>,
     known: Known<'v>,
@@ -190,7 +192,8 @@ impl<'m, 'v> Neighbour<'m, 'v> {
     /// The neighbour `other` of a model; `None` if it cannot be executed.
     pub fn new(model: &Model, other: &'m Model) -> Option<Neighbour<'m, 'v>> {
         let (executor, changes) = (Scalar::new(other).ok()?, Changes::between(model, other));
-        Some(Neighbour { executor, changes, values: None, known: Known::default(), has_gaps: false })
+        let grafts = if changes.is_none() { Grafts::between(model, other) } else { None };
+        Some(Neighbour { executor, changes, grafts, values: None, known: Known::default(), has_gaps: false })
     }
 
     /// The same, of a model that makes this of some dot-adds.
@@ -231,7 +234,10 @@ impl<'m, 'v> Neighbour<'m, 'v> {
             }
             _ => {
                 self.has_gaps = true;
-                self.executor.execute(inputs)
+                let grafted = nodes.zip(self.grafts.as_ref());
+                let d =
+                    grafted.and_then(|(nodes, grafts)| self.executor.execute_grafted(inputs, nodes, grafts));
+                d.unwrap_or_else(|| self.executor.execute(inputs))
             }
         }
     }
@@ -380,7 +386,7 @@ impl<'a, 'm> Held<'a, 'm> {
         same.resize(self.values.different, false);
         let known = Known { same, ..Known::default() };
         let (changes, values) = (Some(changes), Some(&self.values));
-        let mut neighbour = Neighbour { executor, changes, values, known, has_gaps: false };
+        let mut neighbour = Neighbour { executor, changes, grafts: None, values, known, has_gaps: false };
         let made = make(can_be_executed.then_some(&mut neighbour));
         let Neighbour { executor, changes, known, .. } = neighbour;
         if let Some(changes) = changes {
@@ -474,6 +480,53 @@ mod tests {
             }
             assert!(others.len() > 10 && differing > 1000, "{differing} in {} models", others.len());
         }
+    }
+
+    #[test]
+    fn what_trees_have_in_common_is_what_a_model_makes_of_each() {
+        let questions = questions();
+        let leaf = |k| Skeleton::Leaf(Summand::Product(k));
+        let trees = [
+            // One pair moved, the last pair first, two pairs in one sum, and the pairs of other summands.
+            Skeleton::Sum(vec![
+                Skeleton::Sum(vec![Skeleton::Leaf(Summand::C), Skeleton::Sum(vec![leaf(0), leaf(1)])]),
+                Skeleton::Sum(vec![leaf(2), leaf(3)]),
+                Skeleton::Sum(vec![leaf(4), leaf(5)]),
+            ]),
+            Skeleton::Sum(vec![
+                Skeleton::Sum(vec![leaf(4), leaf(5)]),
+                Skeleton::Sum(vec![leaf(0), leaf(1), leaf(2), leaf(3)]),
+                Skeleton::Leaf(Summand::C),
+            ]),
+            Skeleton::Sum(vec![
+                leaf(1),
+                leaf(0),
+                Skeleton::Leaf(Summand::C),
+                leaf(5),
+                leaf(4),
+                leaf(2),
+                leaf(3),
+            ]),
+        ];
+        let model = chained_pairs(|_| ());
+        let values = values(&model, &questions);
+        let mut differing = 0;
+        for tree in &trees {
+            let mut other = structure::start(&signature(), tree, Structure::Plain);
+            for change in [|_: &mut Rule| (), |rule: &mut Rule| rule.zero.negative_zeros_stay ^= true] {
+                other.tree.rules.iter_mut().for_each(change);
+                assert!(!model.tree.adds_the_same(&other.tree));
+                let mut neighbour = Neighbour::among(&model, &other, &values).expect("it can be executed");
+                assert!(neighbour.grafts.is_some());
+                let mut alone = Scalar::new(&other).expect("it can be executed");
+                for (index, (question, inputs)) in questions.iter().enumerate() {
+                    let (d, expected) = (neighbour.execute_one_of(index, inputs), alone.execute(inputs));
+                    assert_eq!(d, expected, "{question:x?} in {other:#?}");
+                    differing += usize::from(Some(d) != values.nodes[index].as_ref().map(Nodes::d));
+                }
+            }
+        }
+        assert!(differing > 100, "{differing}");
     }
 
     #[test]

@@ -292,9 +292,14 @@ impl Scalar<'_> {
     }
 
     fn take_over(&mut self, node: NodeId, base: &Nodes) {
-        self.cells[node] = base.cells[node];
-        if base.cells[node].is_special {
-            self.specials[node] = base.special(node).clone();
+        self.take(node, base, node);
+    }
+
+    /// Gives a node the value that another has.
+    pub(super) fn take(&mut self, node: NodeId, base: &Nodes, from: NodeId) {
+        self.cells[node] = base.cells[from];
+        if base.cells[from].is_special {
+            self.specials[node] = base.special(from).clone();
         }
     }
 }
