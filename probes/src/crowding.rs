@@ -11,11 +11,11 @@ use crate::place::{self, Dyadic};
 use crate::question::{DotAdd, Signature, Summand};
 use crate::sparse::below;
 
-/// Binades around an end in which summands are: so many, the last of them above it.
+/// Binades around an end in which the last bits of summands are: so many, the last of them above it.
 const AROUND: u64 = 6;
 
-/// A question with summands near one of these exponents, most of them or few, most often all of the same sign, and zeros of
-/// either sign among them. What the formats do not hold is a zero.
+/// A question with summands near one of these exponents, most of them or few, most often all of the same sign, and zeros
+/// among them, of either sign where A and C have both. What the formats do not hold is a zero.
 pub fn dot_add(signature: &Signature, ends: &[i32], rng: &mut (impl Rng + ?Sized)) -> DotAdd {
     let mut question = place::zeros(signature);
     let Some(&end) = ends.get(below(ends.len().max(1) as u64, rng) as usize) else { return question };
@@ -41,7 +41,8 @@ pub fn dot_add(signature: &Signature, ends: &[i32], rng: &mut (impl Rng + ?Sized
     let zero_sign = below(2, rng) == 1;
     let spread = [1, 3, AROUND][below(3, rng) as usize];
     let highest = below(AROUND, rng) as i32;
-    let negative_zeros = place::negative_zeros(signature);
+    let minus = Dyadic { negative: true, significand: 0, exponent: 0 };
+    let [of_a, of_c] = [&signature.a, &signature.c].map(|format| place::exactly(format, minus));
     let summands = (0..signature.k).map(Summand::Product).chain([Summand::C]);
     for summand in summands {
         let negative = if are_alike && below(8, rng) > 0 { sign } else { below(2, rng) == 1 };
@@ -53,11 +54,10 @@ pub fn dot_add(signature: &Signature, ends: &[i32], rng: &mut (impl Rng + ?Sized
             continue;
         }
         let is_negative = if are_alike { zero_sign } else { below(2, rng) == 1 };
-        if let Some(zeros) = negative_zeros.as_ref().filter(|_| is_negative) {
-            match summand {
-                Summand::Product(k) => (question.a[k], question.b[k]) = (zeros.a[k], zeros.b[k]),
-                Summand::C => question.c = zeros.c,
-            }
+        match summand {
+            Summand::Product(k) if is_negative => question.a[k] = of_a.unwrap_or(question.a[k]),
+            Summand::C if is_negative => question.c = of_c.unwrap_or(question.c),
+            _ => {}
         }
     }
     question

@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 pub mod boundaries;
+pub mod brink;
 pub mod cancelling;
 pub mod crowding;
 pub mod grouping;

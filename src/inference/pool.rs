@@ -5,7 +5,7 @@ use mmaprobe_model::scalar::{Inputs, Nodes, Scalar};
 use mmaprobe_model::tree::Normalised;
 use mmaprobe_probes::boundaries::{self, Boundaries};
 use mmaprobe_probes::random::{self, Distribution};
-use mmaprobe_probes::{DotAdd, Signature, cancelling, crowding, leftover, sparse, vary};
+use mmaprobe_probes::{DotAdd, Signature, brink, cancelling, crowding, leftover, sparse, vary};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::SeedableRng;
 use rayon::prelude::*;
@@ -29,6 +29,8 @@ const CANCELLING: usize = 1500;
 const LEFT_OVER: usize = 1000;
 /// Questions in which all summands are near what ends inside.
 const CROWDED: usize = 1000;
+/// Questions in which a number is next to what ends inside.
+const AT_BRINK: usize = 1000;
 
 /// Exponents of the smallest results of a model's sums.
 fn smallest(model: &Model) -> Vec<i32> {
@@ -45,7 +47,7 @@ fn smallest(model: &Model) -> Vec<i32> {
 
 /// Questions to try, which matter where a model is right: with few summands, some of which nearly cancel, some at the
 /// boundaries of its results, some in which the last bits that a sum keeps are left over, some in which all summands are where
-/// something ends, as many near the exponents that
+/// something ends or one is next to that, as many near the exponents that
 /// end something in it and near other ones, and from every distribution.
 pub fn questions(signature: &Signature, model: &Model, others: &[i32], seed: u64) -> Vec<(DotAdd, Inputs)> {
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
@@ -62,6 +64,7 @@ pub fn questions(signature: &Signature, model: &Model, others: &[i32], seed: u64
     let boundaries = Boundaries::of(model);
     let all_ends: Vec<i32> = boundaries.ends.iter().chain(&smallest).copied().collect();
     pool.extend((0..CROWDED).map(|_| crowding::dot_add(signature, &all_ends, &mut rng)));
+    pool.extend((0..AT_BRINK).map(|_| brink::dot_add(signature, &all_ends, &boundaries, &mut rng)));
     if !boundaries.kept.is_empty() {
         let left_over = |question| leftover::dot_add(signature, question, &boundaries, &mut rng);
         let left_over: Vec<DotAdd> = pool.iter().take(LEFT_OVER).map(left_over).collect();

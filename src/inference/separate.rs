@@ -62,8 +62,6 @@ pub fn separate(
     let mut tried = u64::MAX;
     let mut candidates: Vec<Candidate> =
         neighbours(evidence, model).into_iter().chain(rivals).map(Candidate::new).collect();
-    // What never differs, not even inside, is not tried again.
-    let mut alike: Vec<Candidate> = Vec::new();
     let mut checked = 0;
     let mut tries_all = false;
     for round in 0..=ROUNDS {
@@ -85,10 +83,17 @@ pub fn separate(
         } else {
             let new: Vec<&Answered> = evidence.answers[checked..].iter().collect();
             candidates = standing(candidates, model, &new);
-            alike = standing(alike, model, &new);
         }
         checked = evidence.answers.len();
         if round == ROUNDS {
+            break;
+        }
+        let mut chosen = standing::next(&candidates);
+        tries_all |= round + 1 == ROUNDS || chosen.is_empty();
+        if tries_all {
+            chosen = (0..candidates.len()).filter(|&index| candidates[index].pools == 0).collect();
+        }
+        if chosen.is_empty() && tried < u64::MAX {
             break;
         }
         let own = boundaries::ends(model);
@@ -103,29 +108,15 @@ pub fn separate(
         let pool = Pool::new(model, &questions);
         // Where an answer contradicts the model at once, a thorough search would have been in vain.
         let how = if round == 0 { Search::Soon } else { Search::Thorough };
-        tries_all |= round + 1 == ROUNDS;
-        let chosen: Vec<usize> = match tries_all {
-            true => (0..candidates.len()).filter(|&index| candidates[index].pools == 0).collect(),
-            false => standing::next(&candidates),
-        };
         let models: Vec<&Model> = chosen.iter().map(|&index| &candidates[index].turned.model).collect();
-        let mut of_chosen = told(&signature, model, &models, &pool, (how, seed)).into_iter();
-        let mut chosen = chosen.into_iter().peekable();
+        let of_chosen = told(&signature, model, &models, &pool, (how, seed));
         let mut separating: Vec<DotAdd> = Vec::new();
-        let mut others = Vec::new();
-        for (index, mut candidate) in candidates.into_iter().enumerate() {
-            let told = chosen.next_if_eq(&index).and_then(|_| of_chosen.next());
-            candidate.pools += usize::from(told.is_some());
-            match told.unwrap_or(Told::InsideOnly) {
-                Told::Apart(questions) => {
-                    separating.extend(questions);
-                    others.push(candidate);
-                }
-                Told::InsideOnly => others.push(candidate),
-                Told::Never => alike.push(candidate),
+        for (index, told) in chosen.into_iter().zip(of_chosen) {
+            candidates[index].pools += 1;
+            if let Told::Apart(questions) = told {
+                separating.extend(questions);
             }
         }
-        candidates = others;
         if separating.is_empty() {
             match how {
                 Search::Thorough if tries_all => break,
@@ -138,7 +129,6 @@ pub fn separate(
             return Ok(Separation::Contradicted);
         }
     }
-    candidates.extend(alike);
     let inseparable = candidates
         .into_iter()
         .map(|candidate| candidate.turned)

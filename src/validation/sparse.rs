@@ -1,4 +1,4 @@
-//! Comparing two devices on random dot-adds with few summands.
+//! Comparing two devices on random dot-adds of which most have few summands.
 
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::SeedableRng;
@@ -7,7 +7,7 @@ use super::{Nans, differ};
 use crate::batch;
 use crate::device::{Device, DeviceError, Instruction};
 use crate::probes::boundaries::{self, Boundaries};
-use crate::probes::{DotAdd, cancelling, crowding, leftover, sparse, vary};
+use crate::probes::{DotAdd, brink, cancelling, crowding, leftover, sparse, vary};
 use crate::shrink::shrink;
 
 /// What to compare.
@@ -37,9 +37,9 @@ const SPARSE: u64 = 1000;
 /// One of so many has what is large in it cancelled: what a narrow d hides of a wide sum is then left over. One is near
 /// where d ends, where it matters when what is tiny is flushed; one has the largest products beside the smallest;
 /// two have c where results that keep fewer bits than c are rounded, if any do; in one what is left of two summands is
-/// about as small as d can be, or less, where products reach that; in one the last bits that a sum keeps are left over; and
-/// in one all summands are near where something ends.
-const TURNS: u64 = 9;
+/// about as small as d can be, or less, where products reach that; in one the last bits that a sum keeps are left over;
+/// in one all summands are near where something ends, and in one a number is next to that.
+const TURNS: u64 = 10;
 
 /// Compares two devices on random dot-adds with few summands: what sums that meet nothing else keep shows there, and is
 /// drowned among many.
@@ -83,6 +83,7 @@ pub fn sparse_mismatch(
                     leftover::dot_add(&signature, &question, &plan.boundaries, &mut rng)
                 }
                 7 => crowding::dot_add(&signature, &all_ends, &mut rng),
+                8 => brink::dot_add(&signature, &all_ends, &plan.boundaries, &mut rng),
                 _ => sparse::dot_add(&signature, &mut rng),
             })
             .collect();

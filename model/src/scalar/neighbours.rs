@@ -282,7 +282,11 @@ impl Scalar<'_> {
         let special = match &self.specials[node] {
             _ if !cell.is_special => 0,
             Value::Infinite { negative, overflowed } => 1 + u64::from(*negative) + 2 * u64::from(*overflowed),
-            Value::Nan(nan) => 5 + u64::from(nan.negative) + 2 * nan.fraction,
+            Value::Nan(nan) => {
+                let source = nan.source.map_or(0, |source| 1 + source as u64);
+                let flags = u64::from(nan.negative) | u64::from(nan.overflowed) << 1 | source << 2;
+                (5 + nan.fraction).wrapping_mul(MIX) ^ flags.rotate_left(32)
+            }
             Value::Finite(_) => unreachable!("a finite value is no special one"),
         };
         let flags = u64::from(cell.negative) | u64::from(cell.is_open_sum) << 1 | special << 2;
