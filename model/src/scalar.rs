@@ -336,18 +336,28 @@ impl<'m> Scalar<'m> {
 
     /// Evaluates every node; `None` if an inner value does not fit a cell. Products need not be known.
     fn evaluate(&mut self, elements: &Elements, products: &[Exact]) -> Option<u64> {
-        let model = self.model;
-        let Elements { c, sa, sb, .. } = elements;
-        for (node, content) in model.tree.nodes.iter().enumerate() {
-            match content {
-                Node::Product(k) => self.product(node, *k, elements, products)?,
-                Node::Accumulator => self.accumulator(node, (*c)?)?,
-                Node::Zero => self.cells[node] = Cell::zero(false, i32::MIN / 4),
-                Node::Scaled { child, block } => self.scaled(node, *child, [sa[*block], sb[*block]])?,
-                Node::Sum { children, rule } => self.sum(node, children, *rule)?,
-            }
+        for node in 0..self.model.tree.nodes.len() {
+            self.node(node, elements, products)?;
         }
         self.packed()
+    }
+
+    /// Evaluates a node whose children have their values. Products need not be known.
+    #[inline]
+    fn node(&mut self, node: usize, elements: &Elements, products: &[Exact]) -> Option<()> {
+        let model = self.model;
+        match &model.tree.nodes[node] {
+            Node::Product(k) => self.product(node, *k, elements, products),
+            Node::Accumulator => self.accumulator(node, elements.c?),
+            Node::Zero => {
+                self.cells[node] = Cell::zero(false, i32::MIN / 4);
+                Some(())
+            }
+            Node::Scaled { child, block } => {
+                self.scaled(node, *child, [elements.sa[*block], elements.sb[*block]])
+            }
+            Node::Sum { children, rule } => self.sum(node, children, *rule),
+        }
     }
 
     /// The bit pattern of d, of the root's value.

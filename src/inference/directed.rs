@@ -1,4 +1,4 @@
-//! Inputs on which two models of one tree differ, searched for where they differ inside.
+//! Inputs on which models differ, searched for where those of one tree differ inside.
 //!
 //! Two models that differ in one rule often disagree about an inner sum long before anything of it
 //! shows in d: a bit far below what is rounded away later, an exponent that the next sum aligns to.
@@ -119,7 +119,7 @@ impl Wide {
     /// What a model makes of the inputs that are looked at where these rules keep more bits.
     pub fn new(model: &Model, rules: &[RuleId], inputs: &[(DotAdd, Inputs)]) -> Wide {
         let model = widened(model, rules);
-        let values = values(&model, &inputs[..inputs.len().min(SCANNED)]);
+        let values = Values::of(&model, inputs.iter().take(SCANNED).map(|(_, inputs)| inputs));
         Wide { model, values }
     }
 
@@ -136,8 +136,8 @@ impl Wide {
 }
 
 /// Searches for inputs on which other models give other results than a model, starting from these inputs. What tells one of
-/// them apart is tried on all. The trees of all others are the same one, and differ from the model in the same rules. Trees
-/// that do not have the same nodes as the model's are not compared inside. NaNs are taken as one where the other model does
+/// them apart is tried on all. Where all trees add the same, the others differ from the model in the same rules. Trees that do
+/// not have the same nodes as the model's are not compared inside. NaNs are taken as one where the other model does
 /// not know which it is.
 pub fn search(
     signature: &Signature,
@@ -152,7 +152,8 @@ pub fn search(
     if others.models.iter().any(|other| !model.tree.adds_the_same(&other.tree)) {
         return mirrored(signature, model, others.models, inputs, seed);
     }
-    let own_values = kept.values.is_none().then(|| values(model, inputs));
+    let own_values =
+        kept.values.is_none().then(|| Values::of(model, inputs.iter().map(|(_, inputs)| inputs)));
     let own_wide = kept.wide.is_none().then(|| Wide::new(model, &Wide::rules(model, first), inputs));
     let (Some(values), Some(wide)) = (kept.values.or(own_values.as_ref()), kept.wide.or(own_wide.as_ref()))
     else {
@@ -220,13 +221,6 @@ fn together(found: impl Iterator<Item = (usize, Vec<(usize, Number)>)>) -> Vec<L
         }
     }
     of_input.into_values().flatten().collect()
-}
-
-/// What a model makes of inputs.
-fn values(model: &Model, inputs: &[(DotAdd, Inputs)]) -> Values {
-    let mut executor = Scalar::new(model).ok();
-    let mut nodes = |inputs| executor.as_mut()?.nodes(inputs);
-    Values::new(model, inputs.iter().map(|(_, inputs)| (inputs, nodes(inputs))))
 }
 
 /// Holds models against variations of inputs, so many of each: each model against those of its own first, and then against

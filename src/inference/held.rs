@@ -55,6 +55,13 @@ impl Values {
         values
     }
 
+    /// What a model makes of dot-adds with these inputs.
+    pub fn of<'i>(model: &Model, inputs: impl IntoIterator<Item = &'i Inputs>) -> Values {
+        let mut executor = Scalar::new(model).ok();
+        let mut nodes = |inputs| executor.as_mut()?.nodes(inputs);
+        Values::new(model, inputs.into_iter().map(|inputs| (inputs, nodes(inputs))))
+    }
+
     /// For each node of a dot-add, its number.
     fn numbers_of(&self, dot_add: usize) -> &[u32] {
         let first = dot_add * self.number_of_nodes;
@@ -297,10 +304,7 @@ pub struct Held<'a, 'm> {
 impl<'a, 'm> Held<'a, 'm> {
     /// A model and answers.
     pub fn new(model: &'m Model, answers: &[&'a Answered]) -> Held<'a, 'm> {
-        let mut executor = Scalar::new(model).ok();
-        let mut nodes = |inputs| executor.as_mut()?.nodes(inputs);
-        let dot_adds = answers.iter().map(|answered| (&answered.inputs, nodes(&answered.inputs)));
-        let values = Values::new(model, dot_adds);
+        let values = Values::of(model, answers.iter().map(|answered| &answered.inputs));
         Held { model, answers: answers.to_vec(), values, idle: Mutex::default() }
     }
 
@@ -452,8 +456,8 @@ mod tests {
     }
 
     fn values(model: &Model, questions: &[(DotAdd, Inputs)]) -> Values {
-        let mut executor = Scalar::new(model).expect("it can be executed");
-        Values::new(model, questions.iter().map(|(_, inputs)| (inputs, executor.nodes(inputs))))
+        assert!(Scalar::new(model).is_ok(), "it can be executed");
+        Values::of(model, questions.iter().map(|(_, inputs)| inputs))
     }
 
     #[test]

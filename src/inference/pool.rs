@@ -47,8 +47,8 @@ fn smallest(model: &Model) -> Vec<i32> {
 
 /// Questions to try, which matter where a model is right: with few summands, some of which nearly cancel, some at the
 /// boundaries of its results, some in which the last bits that a sum keeps are left over, some in which all summands are where
-/// something ends or one is next to that, as many near the exponents that
-/// end something in it and near other ones, and from every distribution.
+/// something ends or one is next to that, as many near the exponents that end something in it and near other ones, and from
+/// every distribution.
 pub fn questions(signature: &Signature, model: &Model, others: &[i32], seed: u64) -> Vec<(DotAdd, Inputs)> {
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
     let sparse: Vec<DotAdd> = (0..SPARSE).map(|_| sparse::dot_add(signature, &mut rng)).collect();

@@ -3,7 +3,7 @@
 //! Every choice of every knob that no answer contradicts is a candidate. Inputs on which it differs
 //! from the model are searched for, in all random distributions and [directed] by what differs inside,
 //! and put to the device, until each candidate is contradicted, or no input that was tried tells it
-//! from the model.
+//! from the model. Of candidates that have been alike so far, some are searched for all.
 
 use std::collections::BTreeMap;
 
@@ -185,8 +185,8 @@ fn ask(evidence: &mut Evidence, dot_adds: Vec<DotAdd>) -> Result<(), DeviceError
 
 /// What tells each candidate from the model.
 ///
-/// What is searched for is where both differ inside; candidates that differ nowhere in the whole pool, not even where
-/// rules keep more bits, are not searched.
+/// What is searched for is where both differ inside; candidates that differ nowhere in the whole pool, nor where rules keep
+/// more bits in the first of it, are not searched.
 fn told(
     signature: &Signature,
     model: &Model,
@@ -225,7 +225,7 @@ fn told(
         }
         let mut searched = each_alone;
         for class in classes.values() {
-            // Not the same two each time.
+            // Not the same two as in a search that is soon done.
             let skipped = usize::from(how == Search::Thorough && class.len() > SEARCHED);
             searched.extend(fit::thinned(&class[skipped..], SEARCHED));
         }

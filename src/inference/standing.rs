@@ -53,8 +53,8 @@ pub fn standing(mut candidates: Vec<Candidate>, model: &Model, answers: &[&Answe
     candidates
 }
 
-/// Of candidates that are alike, so many are held against a pool, and all of them together, and each one that is like no
-/// other, against so many pools.
+/// Of candidates that are alike, so many are held against a pool. Each of these, and each one that is like no other, is held
+/// against so many pools at most.
 const AT_ONCE: usize = 2;
 const POOLS: usize = 2;
 

@@ -7,7 +7,6 @@ use alloc::collections::BTreeMap;
 use alloc::vec;
 use alloc::vec::Vec;
 
-use super::cell::Cell;
 use super::{Inputs, Nodes, Scalar};
 use crate::tree::{Model, Node, NodeId, RuleId};
 
@@ -96,17 +95,10 @@ impl Scalar<'_> {
     /// # Panics
     /// If they are those of other inputs or of other models, it may panic, or return anything.
     pub fn execute_grafted(&mut self, inputs: &Inputs, base: &Nodes, grafts: &Grafts) -> Option<u64> {
-        let (model, elements) = (self.model, &inputs.elements);
         for &(id, step) in &grafts.steps {
-            match (step, &model.tree.nodes[id]) {
-                (Step::Taken(from), _) => self.take(id, base, from),
-                (_, Node::Product(k)) => self.product(id, *k, elements, &inputs.products)?,
-                (_, Node::Accumulator) => self.accumulator(id, elements.c?)?,
-                (_, Node::Zero) => self.cells[id] = Cell::zero(false, i32::MIN / 4),
-                (_, Node::Scaled { child, block }) => {
-                    self.scaled(id, *child, [elements.sa[*block], elements.sb[*block]])?;
-                }
-                (_, Node::Sum { children, rule }) => self.sum(id, children, *rule)?,
+            match step {
+                Step::Taken(from) => self.take(id, base, from),
+                Step::Evaluated => self.node(id, &inputs.elements, &inputs.products)?,
             }
         }
         self.packed()

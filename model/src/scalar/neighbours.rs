@@ -232,15 +232,7 @@ impl Scalar<'_> {
                     self.take_over(child, base);
                 }
             }
-            match node {
-                Node::Product(k) => self.product(id, *k, elements, &inputs.products)?,
-                Node::Accumulator => self.accumulator(id, elements.c?)?,
-                Node::Zero => {}
-                Node::Scaled { child, block } => {
-                    self.scaled(id, *child, [elements.sa[*block], elements.sb[*block]])?;
-                }
-                Node::Sum { children, rule } => self.sum(id, children, *rule)?,
-            }
+            self.node(id, elements, &inputs.products)?;
             let (now, before) = (&self.cells[id], &base.cells[id]);
             let is_same = now.is_same(before) && (!now.is_special || self.specials[id] == *base.special(id));
             self.differs[id] = !is_same;
