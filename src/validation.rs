@@ -75,8 +75,8 @@ pub struct Mismatch {
     /// What the two devices answered.
     pub answers: (u64, u64),
     /// Whether the devices also differ when the dot-add is asked alone, at (0, 0) and with zeros
-    /// around it. If not, an element depends on more than its row and column, on its position, or on
-    /// chance, and nothing was shrunk.
+    /// around it, and so does what it was shrunk to when that is asked once more. If not, an element depends on more than
+    /// its row and column, on its position, on what was asked before, or on chance, and nothing was shrunk.
     pub reproduced_alone: bool,
     /// The simplest operands found on which they differ.
     pub shrunk: DotAdd,
@@ -297,8 +297,12 @@ impl Comparison<'_> {
             let answers = self.ask(candidates)?;
             Ok::<_, DeviceError>(answers.into_iter().map(|answers| self.differ(answers)).collect())
         })?;
-        mismatch.shrunk_answers = ask_one(&shrunk)?;
-        mismatch.shrunk = shrunk;
+        let shrunk_answers = ask_one(&shrunk)?;
+        // What does not come again each time it is asked depends on what was asked before, or on chance.
+        mismatch.reproduced_alone = self.differ(shrunk_answers);
+        if mismatch.reproduced_alone {
+            (mismatch.shrunk, mismatch.shrunk_answers) = (shrunk, shrunk_answers);
+        }
         Ok(())
     }
 }

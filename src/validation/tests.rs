@@ -1,3 +1,5 @@
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use super::*;
 use crate::device::{Fault, Identity, Provenance};
 use crate::model::format::{BF16, E4M3, FP16, FP32, RoundTo, Subnormals, Tininess};
@@ -333,4 +335,43 @@ fn what_depends_on_the_position_is_not_reproduced_alone() {
     assert!(mismatch.failure.clone().unwrap().to_string().contains("D has 15 bytes, not 16"));
     let text = mismatch.describe(&instruction.signature(), ("one", "other"));
     assert!(text.contains("It could not be looked into further"), "{text}");
+}
+
+/// Gets everything wrong in its first calls.
+struct Waking {
+    device: Simulated,
+    calls_left: AtomicUsize,
+}
+
+impl Device for Waking {
+    fn identity(&self) -> &Identity {
+        &self.device.identity
+    }
+
+    fn instructions(&self) -> &[Instruction] {
+        &self.device.instructions
+    }
+
+    fn run(&self, instruction: &Instruction, batch: &Batch) -> Result<Vec<u8>, DeviceError> {
+        let mut answer = self.device.run(instruction, batch)?;
+        let one_less = |left: usize| left.checked_sub(1);
+        if self.calls_left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_less).is_ok() {
+            answer.iter_mut().for_each(|byte| *byte ^= 1);
+        }
+        Ok(answer)
+    }
+}
+
+#[test]
+fn what_does_not_come_again_while_it_is_shrunk_is_not_reproduced_alone() {
+    let x = simulated(2, 2, Model::chain_of_fma(BF16, FP32, 4));
+    let instruction = &x.instructions[0];
+    for (calls, reproduced) in [(1, false), (2, false), (usize::MAX, true)] {
+        let waking = Waking { device: simulated(2, 2, x.model.clone()), calls_left: AtomicUsize::new(calls) };
+        let outcome = validate(&x, instruction, &waking, instruction, &plan(1), &|_| {}).unwrap();
+        let mismatch = outcome.mismatch.unwrap();
+        assert_eq!(mismatch.reproduced_alone, reproduced, "wrong in {calls} calls");
+        assert_ne!(mismatch.shrunk_answers.0, mismatch.shrunk_answers.1);
+        assert_eq!(mismatch.shrunk == mismatch.question, !reproduced);
+    }
 }
