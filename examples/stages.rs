@@ -8,6 +8,7 @@
 #[path = "../tests/translation/mod.rs"]
 mod translation;
 
+use std::ops::ControlFlow;
 use std::time::Instant;
 
 use mmaprobe::device::Device;
@@ -73,7 +74,10 @@ fn main() {
     let mut evidence = Evidence::new(&device, instruction);
     let answers = &mut evidence;
     asking::first(answers, options.seed).expect("a machine answers");
-    let mut outline = asking::outline(answers, &timed).expect("a machine answers");
+    let ControlFlow::Continue(mut outline) = asking::outline(answers, &timed).expect("a machine answers")
+    else {
+        panic!("a sound machine is distrusted");
+    };
     let report = |stage: &str, evidence: &Evidence, outline: &asking::Outline| {
         let starts = Starts { evidence, outline };
         let all: Vec<_> = starts.structures().collect();

@@ -38,6 +38,8 @@ pub mod structure;
 pub mod triples;
 pub mod trust;
 
+use std::ops::ControlFlow;
+
 use mmaprobe_model::Model;
 use mmaprobe_model::scalar::Scalar;
 use mmaprobe_model::tree::NanRule;
@@ -188,7 +190,13 @@ pub fn characterize_with(
         finding.conclusion = Conclusion::Distrusted(distrust);
         return Ok(finished(finding, evidence));
     }
-    let mut outline = asking::outline(evidence, progress)?;
+    let mut outline = match asking::outline(evidence, progress)? {
+        ControlFlow::Continue(outline) => outline,
+        ControlFlow::Break(distrust) => {
+            finding.conclusion = Conclusion::Distrusted(distrust);
+            return Ok(finished(finding, evidence));
+        }
+    };
     finding.unreachable_pairs = outline.order.unreachable;
     finding.order_answers = outline.order_answers;
     let mut validated_seed = options.seed;
@@ -241,6 +249,10 @@ pub fn characterize_with(
             }
             Verdict::Contradicted { counterexample, .. } => {
                 asking::around(evidence, &counterexample.question)?;
+                if let Some(distrust) = answered_otherwise(evidence, &counterexample) {
+                    finding.conclusion = Conclusion::Distrusted(distrust);
+                    return Ok(finished(finding, evidence));
+                }
                 if attempt > 1 {
                     disputed::around(evidence, &found.model, seed)?;
                 }
@@ -288,6 +300,10 @@ pub fn characterize_with(
             }
             Verdict::Contradicted { counterexample, .. } => {
                 asking::around(evidence, &counterexample.question)?;
+                if let Some(distrust) = answered_otherwise(evidence, &counterexample) {
+                    finding.conclusion = Conclusion::Distrusted(distrust);
+                    return Ok(finished(finding, evidence));
+                }
                 refuted += 1;
                 validated_seed = validated_seed.wrapping_add(1);
                 fitted = Some(found);
@@ -342,6 +358,15 @@ pub fn mode_without_effect(
 
 fn finished(finding: Finding, evidence: &Evidence) -> Finding {
     Finding { rounds: evidence.rounds, dot_adds: evidence.dot_adds, ..finding }
+}
+
+/// A device that has answered the question of a counterexample otherwise when it was asked for the evidence: then nothing
+/// there need contradict the model.
+fn answered_otherwise(evidence: &Evidence, counterexample: &Counterexample) -> Option<Distrust> {
+    let Counterexample { question, device, .. } = counterexample;
+    let other = evidence.answer(question).filter(|other| other != device)?;
+    let (question, answers) = (question.clone(), (*device, other));
+    Some(Distrust::NotDeterministic { question, answers, between: "two times of asking" })
 }
 
 /// The simplest question whose answer contradicts a model.
@@ -574,12 +599,15 @@ fn alone(
         let single = Plan { sets: 1, seed, distributions: vec![distribution], ..plan.clone() };
         let outcome = compared(evidence, simulated, &single, &|_| {})?;
         let Some(mismatch) = outcome.mismatch.clone() else { continue };
-        let Mismatch { question, answers, shrunk, shrunk_answers, .. } = mismatch;
+        let Mismatch { question, answers, shrunk, shrunk_answers, reproduced_alone, .. } = mismatch;
         let problems = vec![question.clone(); AMONG * instruction.m * instruction.n];
         let among = evidence.run(&problems)?;
         if let Some(&other) = among.iter().find(|&&answer| answer != answers.0) {
             let (answers, between) = ((answers.0, other), "a problem alone and among others");
             return Ok(Some(Verdict::Noise(Distrust::NotDeterministic { question, answers, between })));
+        }
+        if !reproduced_alone {
+            return noise(evidence, question, answers, seed).map(Some);
         }
         let counterexample =
             Counterexample { question: shrunk, device: shrunk_answers.0, model: shrunk_answers.1 };

@@ -1,5 +1,7 @@
 //! What is asked: everything that is put to a device to find rules from.
 
+use std::ops::ControlFlow;
+
 use mmaprobe_model::Model;
 use mmaprobe_model::scalar::Scalar;
 use mmaprobe_probes::random::{self, Distribution};
@@ -9,7 +11,7 @@ use mmaprobe_probes::{
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::SeedableRng;
 
-use super::evidence::{Answered, Evidence};
+use super::evidence::{Again, Answered, Evidence};
 use super::order::{Order, Skeleton};
 use super::structure::{self, Structure};
 use super::trust::Distrust;
@@ -44,14 +46,32 @@ pub fn first(evidence: &mut Evidence, seed: u64) -> Result<(), DeviceError> {
     evidence.ask(vec![random_probe(evidence.signature(), seed)])
 }
 
-/// Asks for the order of summation, and the crafted probes.
+/// The names of probes that are about nothing but the order of summation.
+const ABOUT_ORDER: [&str; 2] = [mmaprobe_probes::order::NAME, mmaprobe_probes::overflowing::NAME];
+
+/// Of what was asked at first, about so many questions are asked once more.
+const ONCE_MORE: usize = 240;
+
+/// Asks for the order of summation, and the crafted probes; what was asked at first is asked once more among those, which
+/// shows whether answers depend on the size of a batch.
 ///
 /// # Errors
 /// If the device fails.
-pub fn outline(evidence: &mut Evidence, progress: &dyn Progress) -> Result<Outline, DeviceError> {
-    progress.step("order of summation", None);
-    let before = evidence.dot_adds;
+pub fn outline(
+    evidence: &mut Evidence,
+    progress: &dyn Progress,
+) -> Result<ControlFlow<Distrust, Outline>, DeviceError> {
+    progress.step("order of summation, crafted probes", None);
+    let first: Vec<&Answered> = evidence.all().collect();
+    let first =
+        fit::thinned(&first, ONCE_MORE).into_iter().map(|answered| answered.question.clone()).collect();
+    evidence.ask_with_next(crafted(evidence.signature()), first);
     let mut order = order::find(evidence)?;
+    // Where no order can be asked for, nothing has been asked yet.
+    evidence.ask(Vec::new())?;
+    if let Some(distrust) = first_again(evidence)? {
+        return Ok(ControlFlow::Break(distrust));
+    }
     let mut closer = Vec::new();
     if order.unreachable > 0
         && let Some(overflown) = overflowing::order(evidence)?
@@ -69,12 +89,23 @@ pub fn outline(evidence: &mut Evidence, progress: &dyn Progress) -> Result<Outli
     {
         closer.push(beyond);
     }
-    let order_answers = evidence.dot_adds - before;
-    progress.step("crafted probes", None);
-    let cuts = ask_crafted(evidence, &order.skeleton)?;
+    let is_about_order = |answered: &&Answered| ABOUT_ORDER.contains(&evidence.probes[answered.probe].name);
+    let order_answers = evidence.all().filter(is_about_order).count() as u64;
+    progress.step("more crafted probes", None);
+    let cuts = ask_about_cuts(evidence, &order.skeleton)?;
     let nested = nesting::refine(evidence, &order.skeleton, &cuts)?;
     let found = closer.len();
-    Ok(Outline { order, order_answers, nested, cuts, closer, found, is_close: false })
+    let outline = Outline { order, order_answers, nested, cuts, closer, found, is_close: false };
+    Ok(ControlFlow::Continue(outline))
+}
+
+/// What is not answered in a large batch as it was at first.
+fn first_again(evidence: &mut Evidence) -> Result<Option<Distrust>, DeviceError> {
+    let Some(Again { questions, answers, from }) = evidence.asked_again() else { return Ok(None) };
+    let known = questions[from..].iter().map(|question| (question, evidence.answer(question)));
+    let known = known.filter_map(|(question, answer)| Some((question, answer?)));
+    let Some((index, question, two)) = changed(known, &answers[from..]) else { return Ok(None) };
+    named(evidence, (&questions, &answers), from + index, (question, two)).map(Some)
 }
 
 /// Orders that are combined of what several ways of asking show, at most.
@@ -128,12 +159,11 @@ pub fn closer(evidence: &mut Evidence, outline: &mut Outline, seed: u64) -> Resu
 /// Random questions of each distribution among the first evidence.
 const RANDOM_EACH: usize = 120;
 
-/// The crafted probes of the paper's sections III.D to III.F.
+/// Asks the crafted probes that depend on what others have shown.
 ///
 /// Returns the fraction bits at which something was lost.
-fn ask_crafted(evidence: &mut Evidence, skeleton: &Skeleton) -> Result<Vec<i32>, DeviceError> {
+fn ask_about_cuts(evidence: &mut Evidence, skeleton: &Skeleton) -> Result<Vec<i32>, DeviceError> {
     let signature = *evidence.signature();
-    evidence.ask(crafted(&signature))?;
     let cuts = cuts(evidence);
     let mut probes = rounding::probe(&signature, &cuts);
     probes.push(rounding::exponents(&signature, &cuts));
@@ -142,7 +172,7 @@ fn ask_crafted(evidence: &mut Evidence, skeleton: &Skeleton) -> Result<Vec<i32>,
     Ok(cuts)
 }
 
-/// The crafted probes that depend on no answer.
+/// The crafted probes of the paper's sections III.D to III.F that depend on no answer.
 pub fn crafted(signature: &Signature) -> Vec<Probe> {
     let mut probes = precision::probe(signature);
     probes.push(rounding::sticky(signature));
@@ -263,21 +293,33 @@ pub fn contradicting(evidence: &mut Evidence, model: &Model) -> Result<Option<Di
     let again = evidence.run(&asked)?;
     let known = known.iter().map(|(question, answer)| (question, *answer));
     let Some((place, question, answers)) = changed(known, &again) else { return Ok(None) };
-    let comes_again = evidence.run(&asked)? == again;
+    named(evidence, (&asked, &again), place, (question, answers)).map(Some)
+}
+
+/// What is the matter where a question in a batch, which got these answers, is answered otherwise than before: the question,
+/// and both its answers.
+fn named(
+    evidence: &mut Evidence,
+    (asked, answers): (&[DotAdd], &[u64]),
+    place: usize,
+    (question, two): (DotAdd, (u64, u64)),
+) -> Result<Distrust, DeviceError> {
+    let comes_again = evidence.run(asked)? == answers;
     if comes_again {
+        let each = evidence.instruction().m.min(evidence.instruction().n);
         // The batch is another one, and so is the place in it: which of them is it?
         for moved in 1..=each {
-            let mut rotated = asked.clone();
+            let mut rotated = asked.to_vec();
             rotated.rotate_right(moved);
             let there = (place + moved) % asked.len();
-            let answers = (answers.1, evidence.run(&rotated)?[there]);
-            if answers.0 != answers.1 {
+            let two = (two.1, evidence.run(&rotated)?[there]);
+            if two.0 != two.1 {
                 let places = (in_batch(place, asked.len()), in_batch(there, asked.len()));
-                return Ok(Some(Distrust::NotUniform { question, answers, places }));
+                return Ok(Distrust::NotUniform { question, answers: two, places });
             }
         }
     }
-    Ok(Some(Distrust::NotDeterministic { question, answers, between: between(comes_again) }))
+    Ok(Distrust::NotDeterministic { question, answers: two, between: between(comes_again) })
 }
 
 /// A question with its answer.

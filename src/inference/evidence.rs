@@ -1,6 +1,6 @@
 //! Evidence: every question asked, and its answer.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use mmaprobe_model::Model;
 use mmaprobe_model::format::{Decoded, Format};
@@ -192,6 +192,24 @@ const KEPT: usize = 1200;
 /// Answers that are moved at once from those aside.
 const MOVED: usize = 200;
 
+/// What is asked along with the next round.
+#[derive(Default)]
+struct Waiting {
+    probes: Vec<Probe>,
+    /// Questions that have been asked before.
+    again: Vec<DotAdd>,
+}
+
+/// A round in which questions were asked that had been asked before.
+pub struct Again {
+    /// All questions of the round.
+    pub questions: Vec<DotAdd>,
+    /// The answers.
+    pub answers: Vec<u64>,
+    /// The place of the first that had been asked before; all behind it had been, too.
+    pub from: usize,
+}
+
 /// Everything that a device has answered about one instruction.
 pub struct Evidence<'d> {
     device: &'d dyn Device,
@@ -203,6 +221,8 @@ pub struct Evidence<'d> {
     pub answers: Vec<Answered>,
     aside: Vec<Answered>,
     known: HashMap<DotAdd, u64>,
+    waiting: Waiting,
+    again: Option<Again>,
     /// Calls of the device so far.
     pub rounds: u64,
     /// Dot-adds asked so far.
@@ -220,6 +240,8 @@ impl<'d> Evidence<'d> {
             answers: Vec::new(),
             aside: Vec::new(),
             known: HashMap::new(),
+            waiting: Waiting::default(),
+            again: None,
             rounds: 0,
             dot_adds: 0,
         }
@@ -251,7 +273,20 @@ impl<'d> Evidence<'d> {
         Ok(())
     }
 
-    /// The same, but keeps the answers aside: there are many, and they say little about rules. Models are
+    /// Has probes asked along with the next round, and behind them these questions, which have been asked before: a round
+    /// costs more than its questions. What comes of the latter is told by [`asked_again`](Evidence::asked_again). A next
+    /// round that has no questions of its own is one, too.
+    pub fn ask_with_next(&mut self, probes: Vec<Probe>, again: Vec<DotAdd>) {
+        self.waiting.probes.extend(probes);
+        self.waiting.again.extend(again);
+    }
+
+    /// The last round in which something was asked that had been asked before, once.
+    pub fn asked_again(&mut self) -> Option<Again> {
+        self.again.take()
+    }
+
+    /// The same as [`ask`](Evidence::ask), but keeps the answers aside: there are many, and they say little about rules. Models are
     /// [checked](Evidence::move_contradictions) against them once they explain the others.
     ///
     /// # Errors
@@ -311,12 +346,35 @@ impl<'d> Evidence<'d> {
         any
     }
 
+    /// The answers to all questions of these probes that have not been asked yet, in one round with what waits for it.
     fn answered(&mut self, probes: Vec<Probe>) -> Result<Vec<Answered>, DeviceError> {
-        let mut fresh: Vec<(usize, DotAdd)> = Vec::new();
-        let mut seen = std::collections::HashSet::new();
+        let Waiting { probes: waiting, again } = std::mem::take(&mut self.waiting);
+        let mut seen = HashSet::new();
+        let own = self.unasked(probes, &mut seen);
+        let number = own.len();
+        let all: Vec<(usize, DotAdd)> = own.into_iter().chain(self.unasked(waiting, &mut seen)).collect();
+        let from = all.len();
+        let questions: Vec<DotAdd> =
+            all.iter().map(|(_, question)| question).chain(&again).cloned().collect();
+        let answers = self.run(&questions)?;
+        let keep = |((probe, question), &answer): ((usize, DotAdd), &u64)| {
+            self.known.insert(question.clone(), answer);
+            Answered::new(&self.signature, probe, question, answer)
+        };
+        let mut answered: Vec<Answered> = all.into_iter().zip(&answers).map(keep).collect();
+        self.answers.extend(answered.split_off(number));
+        if !again.is_empty() {
+            self.again = Some(Again { questions, answers, from });
+        }
+        Ok(answered)
+    }
+
+    /// The questions of these probes that have not been asked yet, nor seen, each with the number of its probe.
+    fn unasked(&mut self, probes: Vec<Probe>, seen: &mut HashSet<DotAdd>) -> Vec<(usize, DotAdd)> {
+        let mut fresh = Vec::new();
         for probe in probes {
             let asked = Asked { name: probe.name, question: probe.question, source: probe.source };
-            let index = self.probes.iter().position(|p| *p == asked).unwrap_or_else(|| {
+            let index = self.probes.iter().position(|known| *known == asked).unwrap_or_else(|| {
                 self.probes.push(asked);
                 self.probes.len() - 1
             });
@@ -326,13 +384,7 @@ impl<'d> Evidence<'d> {
                 }
             }
         }
-        let questions: Vec<DotAdd> = fresh.iter().map(|(_, question)| question.clone()).collect();
-        let answers = self.run(&questions)?;
-        let keep = |((probe, question), answer): ((usize, DotAdd), u64)| {
-            self.known.insert(question.clone(), answer);
-            Answered::new(&self.signature, probe, question, answer)
-        };
-        Ok(fresh.into_iter().zip(answers).map(keep).collect())
+        fresh
     }
 
     /// Asks questions in one round, without keeping the answers.

@@ -1,8 +1,8 @@
 //! Trust nothing yet: is the device a function, and the same one everywhere?
 //!
 //! MMA-Sim paper, section III.B: the same dot-add at every (i, j). Beyond it: the same problems in
-//! reverse, at many places of a batch as large as those to come, and one alone. Four calls show that
-//! something is wrong; only then is more asked, to say what.
+//! reverse, and one alone; what a large batch changes shows where the first large one is
+//! [asked](super::asking::outline). Three calls show that something is wrong; only then is more asked, to say what.
 
 use std::collections::HashMap;
 
@@ -51,8 +51,6 @@ pub struct Spent {
 const LEAST_EACH: usize = 2;
 const MOST_EACH: usize = 4;
 const ELEMENTS: usize = 1500;
-/// Elements of the largest batch of the check: a few thousand, as most batches have that are asked later.
-const LARGE: usize = 4200;
 
 /// Checks determinism and uniformity. `None`: nothing was found against the device.
 ///
@@ -71,10 +69,10 @@ pub fn check(
     let questions: Vec<DotAdd> = (0..problems)
         .map(|index| random::dot_add(Distribution::ALL[index % distributions], &signature, &mut rng))
         .collect();
-    check_on(device, instruction, &questions, LARGE.div_ceil(instruction.m * instruction.n))
+    check_on(device, instruction, &questions, 0)
 }
 
-/// The same check on chosen questions, in batches of up to so many problems, or all that are chosen.
+/// The same check on chosen questions, also in a batch of so many problems, if that is more than are chosen.
 ///
 /// # Errors
 /// If the device fails.
@@ -121,15 +119,15 @@ pub fn check_on(
 /// What a call answers, element by element.
 type Answers = Vec<u64>;
 
-/// The problems of each call, as indices of questions: all, all in reverse, many, one alone.
+/// The problems of each call, as indices of questions: all, all in reverse, many if these are more, one alone.
 fn calls(questions: usize, problems: usize) -> Vec<Vec<usize>> {
-    let count = problems.max(questions + 1);
-    vec![
-        (0..questions).collect(),
-        (0..questions).rev().collect(),
-        (0..questions).cycle().take(count).collect(),
-        vec![1.min(questions - 1)],
-    ]
+    let all: Vec<usize> = (0..questions).collect();
+    let mut calls = vec![all.clone(), all.iter().rev().copied().collect()];
+    if problems > questions {
+        calls.push(all.into_iter().cycle().take(problems).collect());
+    }
+    calls.push(vec![1.min(questions - 1)]);
+    calls
 }
 
 /// A question with two answers.
