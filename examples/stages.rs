@@ -13,6 +13,7 @@ use std::time::Instant;
 
 use mmaprobe::device::Device;
 use mmaprobe::device::machine::MachineDevice;
+use mmaprobe::inference::alike::{self, Sharing};
 use mmaprobe::inference::budget::Budget;
 use mmaprobe::inference::evidence::Evidence;
 use mmaprobe::inference::looking::Starts;
@@ -95,6 +96,12 @@ fn main() {
     asking::each_sum(answers, &outline, options.seed).expect("a machine answers");
     report("a closer look", answers, &outline);
     println!("{} answers; {} rules in the machine's tree", answers.answers.len(), truth.tree.rules.len());
+    for sharing in [Sharing::Inside, Sharing::ByKind] {
+        let Some(start) = alike::with_shared_rules(&unruled(&truth), sharing) else { continue };
+        timed.step(&format!("rules that sums of the machine's tree share, {sharing:?}"), None);
+        let found = nodewise::fit_shared(answers, start, Start::Guessed, Effort::Quick);
+        println!("{sharing:?}: {} answers unexplained", found.contradicted);
+    }
     for effort in [Effort::Quick, Effort::Usual] {
         timed.step(&format!("rules for the machine's tree, {effort:?}"), None);
         let found = nodewise::fit(answers, &unruled(&truth), Start::Guessed, effort);

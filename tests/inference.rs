@@ -6,6 +6,7 @@ mod support;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use mmaprobe::device::Device;
+use mmaprobe::inference::trust::Distrust;
 use mmaprobe::inference::{self, Conclusion, Finding, Options, Silent};
 use mmaprobe::model::format::{self, BF16, FP16, FP32, FP64};
 use mmaprobe::model::tree::{Added, InputSubnormals, NanRule, Node};
@@ -317,10 +318,37 @@ fn position_dependence_is_called_that() {
     });
     let finding = characterize(&device);
     assert!(
-        matches!(finding.conclusion, Conclusion::Distrusted(inference::trust::Distrust::NotUniform { .. })),
+        matches!(finding.conclusion, Conclusion::Distrusted(Distrust::NotUniform { .. })),
         "{:?}",
         finding.conclusion
     );
+}
+
+/// What is asked first in a small batch is asked once more in the first large one.
+#[test]
+fn what_large_batches_change_is_called_that() {
+    let device = Fake::new([2, 2, 4], [FP16, FP16, FP32, FP32], |a, b, c, (problem, ..)| {
+        fused(FP16, if problem < 1000 { 24 } else { 23 }, a, b, c)
+    });
+    let finding = characterize(&device);
+    let Conclusion::Distrusted(distrust) = finding.conclusion else {
+        panic!("claimed: {:?}", finding.conclusion)
+    };
+    assert!(
+        matches!(distrust, Distrust::NotDeterministic { between: "batches of different sizes", .. }),
+        "{distrust:?}"
+    );
+    assert!(finding.rounds <= 8, "{} rounds", finding.rounds);
+}
+
+/// Rounds cost a remote launch each, and devices may be slow.
+#[test]
+fn an_instruction_with_sixteen_products_costs_few_questions() {
+    let device = Fake::new([16, 8, 16], [FP16, FP16, FP32, FP32], |a, b, c, _| fused(FP16, 25, a, b, c));
+    let finding = characterize(&device);
+    assert!(matches!(finding.conclusion, Conclusion::Characterized(_)), "{:?}", finding.conclusion);
+    let (rounds, dot_adds) = (finding.rounds, finding.dot_adds);
+    assert!(rounds <= 12 && dot_adds <= 20_000, "{rounds} rounds, {dot_adds} dot-adds");
 }
 
 /// Arithmetic outside the grammar must not be claimed to be understood.

@@ -24,14 +24,15 @@ const TOLERATED: usize = 3;
 const BEST: usize = 6;
 /// Of those, how many align alike.
 const LIKE: usize = 2;
-/// The rules: of the last sum, and of those inside.
+/// The rules: of the last sum, of those inside, and, where these have another, of those that only add sums and c.
 const ROOT: usize = 0;
 const INNER: usize = 1;
+const OF_SUMS: usize = 2;
 
 /// Models over the tree of one that explains less than everything, in which all sums add alike: those that the
 /// fewest plain answers of a sample contradict, best first. None if the tree has one sum.
 pub fn models(evidence: &Evidence, model: &Model) -> Vec<Model> {
-    let Some(base) = with_two_rules(model) else { return Vec::new() };
+    let Some(base) = with_shared_rules(model, Sharing::Inside) else { return Vec::new() };
     let mut plain: Vec<&Answered> = evidence
         .answers
         .iter()
@@ -83,10 +84,19 @@ fn rounding(model: &Model) -> Option<Rounding> {
     }
 }
 
-/// The model with one rule for the last sum, and one for all others, and without sums that hand on another alone;
-/// `None` if there are no others.
-fn with_two_rules(model: &Model) -> Option<Model> {
-    let mut two = model.clone();
+/// Which sums share a rule; the last one has its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sharing {
+    /// All others.
+    Inside,
+    /// Those that products are summands of, and those that only add sums and c.
+    ByKind,
+}
+
+/// The model with rules that sums share, all as that of the last sum, and without sums that hand on another alone; `None` if
+/// it has no sums that share one in this way alone.
+pub fn with_shared_rules(model: &Model, sharing: Sharing) -> Option<Model> {
+    let mut shared = model.clone();
     let Node::Sum { rule, .. } = model.tree.nodes.last()? else { return None };
     let root = model.tree.rules[*rule].clone();
     let mut nodes: Vec<Node> = Vec::new();
@@ -98,7 +108,10 @@ fn with_two_rules(model: &Model) -> Option<Model> {
             Node::Scaled { child, .. } => *child = places[*child],
             Node::Sum { children, rule } => {
                 children.iter_mut().for_each(|child| *child = places[*child]);
-                *rule = INNER;
+                *rule = match sharing {
+                    Sharing::ByKind if !adds_products(&nodes, children) => OF_SUMS,
+                    Sharing::Inside | Sharing::ByKind => INNER,
+                };
                 if let [child] = children[..]
                     && matches!(nodes[child], Node::Sum { .. })
                 {
@@ -114,9 +127,35 @@ fn with_two_rules(model: &Model) -> Option<Model> {
     if let Some(Node::Sum { rule, .. }) = nodes.last_mut() {
         *rule = ROOT;
     }
-    let sums = nodes.iter().filter(|node| matches!(node, Node::Sum { .. })).count();
-    two.tree = Tree { nodes: nodes.into(), rules: vec![root.clone(), root] };
-    (sums > 1).then_some(two)
+    let rules = if sharing == Sharing::Inside { INNER } else { OF_SUMS } + 1;
+    let has =
+        |which: usize| nodes.iter().any(|node| matches!(node, Node::Sum { rule, .. } if *rule == which));
+    if !(0..rules).all(has) {
+        return None;
+    }
+    shared.tree = Tree { nodes: nodes.into(), rules: vec![root; rules] };
+    Some(shared)
+}
+
+/// A model whose sums share rules, with a rule of their own, as before, for those of each kind; `None` if there are no two
+/// kinds beside the last sum.
+pub fn split_by_kind(model: &Model) -> Option<Model> {
+    let mut split = with_shared_rules(model, Sharing::ByKind)?;
+    for (node, before) in split.tree.nodes.iter().zip(model.tree.nodes.iter()) {
+        if let (Node::Sum { rule, .. }, Node::Sum { rule: before, .. }) = (node, before) {
+            split.tree.rules[*rule] = model.tree.rules[*before].clone();
+        }
+    }
+    Some(split)
+}
+
+/// Whether one of these children is a product, scaled or not.
+fn adds_products(nodes: &[Node], children: &[usize]) -> bool {
+    children.iter().any(|&child| match &nodes[child] {
+        Node::Product(_) => true,
+        Node::Scaled { child, .. } => matches!(nodes[*child], Node::Product(_)),
+        Node::Accumulator | Node::Zero | Node::Sum { .. } => false,
+    })
 }
 
 /// Ways to add, what becomes of the sums inside, and how the last one is rounded: each with each; and with a sticky bit
@@ -209,7 +248,8 @@ mod tests {
         let c = Skeleton::Leaf(Summand::C);
         let handed_on = Skeleton::Sum([vec![c.clone()], pairs().into_iter().map(alone).collect()].concat());
         let plain = start(&Skeleton::Sum([vec![c], pairs()].concat()));
-        let two = with_two_rules(&start(&alone(handed_on))).expect("there are sums inside");
+        let two =
+            with_shared_rules(&start(&alone(handed_on)), Sharing::Inside).expect("there are sums inside");
         assert!(two.tree.adds_the_same(&plain.tree), "{two:#?}");
         assert_eq!(two.check(), Ok(()));
         assert_eq!(two.tree.rules.len(), 2);
@@ -222,14 +262,40 @@ mod tests {
     #[test]
     fn one_sum_alone_has_no_others_to_be_like() {
         let flat = Skeleton::Sum((0..4).map(product).chain([Skeleton::Leaf(Summand::C)]).collect());
-        assert_eq!(with_two_rules(&start(&flat)), None);
+        assert_eq!(with_shared_rules(&start(&flat), Sharing::Inside), None);
+    }
+
+    #[test]
+    fn sums_of_products_and_sums_of_sums_are_two_kinds() {
+        let pair = |k| Skeleton::Sum(vec![product(k), product(k + 1)]);
+        let late = Skeleton::Sum(vec![Skeleton::Leaf(Summand::C), Skeleton::Sum(vec![pair(0), pair(2)])]);
+        let two = with_shared_rules(&start(&late), Sharing::Inside).expect("there are sums inside");
+        let mut three = with_shared_rules(&start(&late), Sharing::ByKind).expect("they are of two kinds");
+        let rules = |model: &Model| -> Vec<usize> {
+            let rule = |node: &Node| if let Node::Sum { rule, .. } = node { Some(*rule) } else { None };
+            model.tree.nodes.iter().filter_map(rule).collect()
+        };
+        assert_eq!(rules(&two), [INNER, INNER, INNER, ROOT]);
+        assert_eq!(rules(&three), [INNER, INNER, OF_SUMS, ROOT]);
+        assert_eq!(three.check(), Ok(()));
+        // What is known of each kind stays with it, wherever its rule stood.
+        three.tree.rules[OF_SUMS].infinite_operands_first = true;
+        let split = split_by_kind(&three.canonical()).expect("they are of two kinds");
+        assert_eq!(rules(&split), [INNER, INNER, OF_SUMS, ROOT]);
+        let first = |rule: usize| split.tree.rules[rule].infinite_operands_first;
+        assert_eq!([ROOT, INNER, OF_SUMS].map(first), [false, false, true]);
+        // Products that are added to other sums make one kind of all.
+        let chain =
+            (0..4).map(product).fold(Skeleton::Leaf(Summand::C), |sum, k| Skeleton::Sum(vec![sum, k]));
+        assert!(with_shared_rules(&start(&chain), Sharing::Inside).is_some());
+        assert_eq!(with_shared_rules(&start(&chain), Sharing::ByKind), None);
     }
 
     #[test]
     fn every_combination_gives_both_sums_the_same_way_to_add() {
         let tree =
             Skeleton::Sum(vec![Skeleton::Leaf(Summand::C), Skeleton::Sum((0..4).map(product).collect())]);
-        let mut model = with_two_rules(&start(&tree)).expect("there is a sum inside");
+        let mut model = with_shared_rules(&start(&tree), Sharing::Inside).expect("there is a sum inside");
         let combinations = Combinations::new(FP32, &model);
         let mut seen = std::collections::HashSet::new();
         for index in (0..combinations.len()).step_by(97) {

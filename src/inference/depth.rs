@@ -154,7 +154,7 @@ fn power(exponent: i32) -> f64 {
 impl Depths<'_> {
     /// For a model whose rules belong to one sum each, which have this order, and hand on such numbers unchanged.
     pub fn new<'m>(model: &'m Model, order: &[RuleId], unchanged: Unchanged) -> Depths<'m> {
-        let mut places = vec![0; order.len()];
+        let mut places = vec![0; model.tree.rules.len()];
         for (place, &rule) in order.iter().enumerate() {
             places[rule] = place;
         }

@@ -1,6 +1,7 @@
 //! Looking for rules: quickly in every structure, then sum by sum, then widely.
 
 mod regrouping;
+mod sharing;
 mod starts;
 
 use std::ops::ControlFlow;
@@ -20,6 +21,7 @@ use super::structure;
 use super::{Progress, alike, grid, nodewise};
 pub use regrouping::best_regrouped;
 use regrouping::{REGROUPED, best_regrouped_if, placed, regrouped};
+pub use sharing::shared;
 pub use starts::Starts;
 
 /// A model that was looked at, and what it was started from.

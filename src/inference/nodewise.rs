@@ -172,10 +172,30 @@ impl Left {
     }
 }
 
-/// Finds rules for a tree; the rules that it comes with are where the search starts. Deterministic for any number of
-/// threads.
+/// Finds a rule for each sum of a tree; the rules that it comes with are where the search starts. Deterministic for any
+/// number of threads.
 pub fn fit(evidence: &Evidence, start: &Model, rules: Start, effort: Effort) -> Fitted {
-    let (model, order) = individual(start);
+    fit_in_order(evidence, individual(start), rules, effort)
+}
+
+/// The same, for rules that sums share: those of a model, of which the root's is no other sum's.
+pub fn fit_shared(evidence: &Evidence, start: Model, rules: Start, effort: Effort) -> Fitted {
+    let mut order: Vec<RuleId> = Vec::new();
+    for (_, rule) in by_level(&start) {
+        if !order.contains(&rule) {
+            order.push(rule);
+        }
+    }
+    fit_in_order(evidence, (start, order), rules, effort)
+}
+
+/// Finds these rules of a model, one after the other.
+fn fit_in_order(
+    evidence: &Evidence,
+    (model, order): (Model, Vec<RuleId>),
+    rules: Start,
+    effort: Effort,
+) -> Fitted {
     let depths = Depths::new(&model, &order, depth::unchanged(evidence));
     let depth_of = |answered| (answered, depths.of(evidence.signature(), answered));
     let by_depth = ByDepth(evidence.answers.par_iter().map(depth_of).collect());
@@ -451,24 +471,35 @@ fn retain_best(beam: &mut Vec<Fitted>) {
 pub fn individual(model: &Model) -> (Model, Vec<RuleId>) {
     let mut model = model.clone();
     let rules = std::mem::take(&mut model.tree.rules);
-    let mut levels = vec![0usize; model.tree.nodes.len()];
-    for (id, node) in model.tree.nodes.iter().enumerate().rev() {
+    for node in model.tree.nodes.iter_mut() {
+        if let Node::Sum { rule, .. } = node {
+            model.tree.rules.push(rules[*rule].clone());
+            *rule = model.tree.rules.len() - 1;
+        }
+    }
+    let order = by_level(&model).into_iter().map(|(_, rule)| rule).collect();
+    (model, order)
+}
+
+/// For each sum of a model, how many sums it is in, and its rule: the root first, and each before those in it.
+fn by_level(model: &Model) -> Vec<(usize, RuleId)> {
+    let nodes = &model.tree.nodes;
+    let mut levels = vec![0usize; nodes.len()];
+    for (id, node) in nodes.iter().enumerate().rev() {
         for &child in node.children() {
             levels[child] = levels[id] + 1;
         }
     }
-    let mut order = Vec::new();
-    for (node, level) in model.tree.nodes.iter_mut().zip(levels) {
-        if let Node::Sum { rule, .. } = node {
-            model.tree.rules.push(rules[*rule].clone());
-            *rule = model.tree.rules.len() - 1;
-            order.push((level, *rule));
-        }
-    }
     // A stable sort, from the last sum, which is the root.
-    order.reverse();
+    let sums = nodes.iter().zip(levels).rev();
+    let mut order: Vec<(usize, RuleId)> = sums
+        .filter_map(|(node, level)| match node {
+            Node::Sum { rule, .. } => Some((level, *rule)),
+            _ => None,
+        })
+        .collect();
     order.sort_by_key(|&(level, _)| level);
-    (model, order.into_iter().map(|(_, rule)| rule).collect())
+    order
 }
 
 /// The models, and the same with rules that are known for the next one.

@@ -148,7 +148,14 @@ fn anew(
         progress.step("search for rules, the same in all sums", None);
         looked = looking::regular(starts, looked);
     }
-    if !looked[0].is_explained() {
+    if !looked[0].is_all_but_explained(evidence) {
+        progress.step("search for rules that sums share", None);
+        looked = looking::shared(starts, looked);
+        if looked[0].is_nearly_explained(evidence) {
+            looked = looking::best_regrouped(evidence, looked);
+        }
+    }
+    if !looked[0].is_nearly_explained(evidence) {
         progress.step("search for rules, sum by sum", None);
         looked = looking::quick_sums(starts, looked, looking::AT_FIRST);
     }

@@ -60,8 +60,23 @@ impl Starts<'_, '_> {
 
     /// The regular order that the first of those is most like.
     pub(super) fn regular(&self) -> Option<Model> {
+        self.like_regular(self.outline.closer.first()?)
+    }
+
+    /// The regular orders that those are most like, each once.
+    pub(super) fn regulars(&self) -> Vec<Model> {
+        let mut all: Vec<Model> = Vec::new();
+        for start in self.outline.closer.iter().filter_map(|order| self.like_regular(order)) {
+            if !all.iter().any(|known| known.tree.adds_the_same(&start.tree)) {
+                all.push(start);
+            }
+        }
+        all
+    }
+
+    fn like_regular(&self, order: &Skeleton) -> Option<Model> {
         let signature = self.evidence.signature();
-        let regular = regular::nearest(signature, self.outline.closer.first()?)?;
+        let regular = regular::nearest(signature, order)?;
         Some(structure::start(signature, &regular, Structure::Plain))
     }
 

@@ -1,0 +1,81 @@
+//! Looks at rules that sums share.
+//!
+//! In most machines adders come in few kinds. With a rule for each sum, the first that is found has to be right before
+//! the next is looked for, and what a sum makes of numbers that pass it cannot be told from what those below do. Where all
+//! share a rule, every answer is about it.
+
+use mmaprobe_model::Model;
+
+use super::regrouping::regrouped;
+use super::{Looked, recounted};
+use crate::inference::alike::{self, Sharing};
+use crate::inference::looking::Starts;
+use crate::inference::nodewise::{self, Effort, Start};
+
+/// Trees whose sums are taken to share rules.
+const TREES: usize = 3;
+/// Where little effort leaves no more than one of so many answers unexplained, more is made.
+const WORTH_MORE: usize = 5;
+/// Where no more than one of so many answers contradicts the best of these, other trees are tried.
+const REGROUPED_SHARED: usize = 3;
+
+/// Rules that sums share, in the trees that masks show and in the regular ones that are most like what a closer look shows,
+/// until one explains nearly everything. The best first, without those that are far from it.
+pub fn shared(starts: &Starts, mut looked: Vec<Looked>) -> Vec<Looked> {
+    let evidence = starts.evidence;
+    let mut trees: Vec<Model> = Vec::new();
+    for start in starts.shown(0).chain(starts.regulars()).chain(starts.shown(1)) {
+        if trees.len() < TREES && !trees.iter().any(|known| known.tree.adds_the_same(&start.tree)) {
+            trees.push(start);
+        }
+    }
+    let look = |start: &Model, model: Model, rules: Start, effort: Effort| {
+        let fitted = nodewise::fit_shared(evidence, model, rules, effort);
+        Looked { start: start.clone(), fitted, is_cut: false, summed: None }
+    };
+    let before = looked.len();
+    let mut worth_more: Vec<(&Model, Model)> = Vec::new();
+    'trees: for start in &trees {
+        for sharing in [Sharing::Inside, Sharing::ByKind] {
+            let Some(model) = alike::with_shared_rules(start, sharing).filter(shares_rules) else { continue };
+            let found = look(start, model.clone(), Start::Guessed, Effort::Quick);
+            let left = found.fitted.contradicted;
+            let split = alike::split_by_kind(&found.fitted.model).filter(shares_rules);
+            let is_nearly = found.is_nearly_explained(evidence);
+            looked.push(found);
+            if let Some(split) = split.filter(|_| is_nearly && left > 0) {
+                looked.push(look(start, split, Start::Known, Effort::Quick));
+            } else if !is_nearly && left * WORTH_MORE <= evidence.answers.len() {
+                worth_more.push((start, model));
+            }
+            if is_nearly {
+                break 'trees;
+            }
+        }
+    }
+    let best = looked.iter().skip(before).min_by_key(|looked| looked.fitted.contradicted);
+    if let Some(best) = best.filter(|best| !best.is_nearly_explained(evidence)) {
+        // Rules may be right where the tree is not, in all places that are alike.
+        let left = best.fitted.contradicted;
+        let start = best.start.clone();
+        let other = regrouped(evidence, best.fitted.clone(), REGROUPED_SHARED);
+        if other.contradicted < left {
+            looked.push(look(&start, other.model, Start::Known, Effort::Quick));
+        }
+    }
+    for (start, model) in worth_more {
+        if looked.iter().any(|looked| looked.is_nearly_explained(evidence)) {
+            break;
+        }
+        looked.push(look(start, model, Start::Guessed, Effort::Usual));
+    }
+    // What is further from right would stand before trees that a rule for each sum explains.
+    let shared = looked.split_off(before).into_iter();
+    looked.extend(shared.filter(|looked| looked.is_worth_regrouping(evidence)));
+    recounted(evidence, looked)
+}
+
+/// Whether a model has fewer rules than sums.
+fn shares_rules(model: &Model) -> bool {
+    nodewise::individual(model).1.len() > model.tree.rules.len()
+}
