@@ -48,7 +48,7 @@ pub struct Spent {
 
 /// Problems that are asked of each distribution, at least and at most, and elements that they are to have: problems with
 /// many say as much with fewer of them.
-const LEAST_EACH: usize = 2;
+const LEAST_EACH: usize = 1;
 const MOST_EACH: usize = 4;
 const ELEMENTS: usize = 1500;
 
