@@ -286,8 +286,8 @@ impl<'d> Evidence<'d> {
         self.again.take()
     }
 
-    /// The same as [`ask`](Evidence::ask), but keeps the answers aside: there are many, and they say little about rules. Models are
-    /// [checked](Evidence::move_contradictions) against them once they explain the others.
+    /// The same as [`ask`](Evidence::ask), but keeps the answers aside: there are many, and they say little about rules.
+    /// Models are [checked](Evidence::move_contradictions) against them once they explain the others.
     ///
     /// # Errors
     /// If the device fails.

@@ -23,6 +23,7 @@ pub use regrouping::best_regrouped;
 use regrouping::{REGROUPED, best_regrouped_if, placed, regrouped};
 pub use sharing::shared;
 pub use starts::Starts;
+use starts::distinct;
 
 /// A model that was looked at, and what it was started from.
 #[derive(Clone, Debug)]
@@ -358,12 +359,8 @@ fn improved_at_last(evidence: &Evidence, start: Fitted, budget: u64) -> Fitted {
 pub fn longer(starts: &Starts, mut looked: Vec<Looked>) -> Vec<Looked> {
     let evidence = starts.evidence;
     let best = looked.iter().map(|looked| looked.start.clone());
-    let mut chosen: Vec<Model> = Vec::new();
-    for start in starts.shown(0).chain(starts.regular()).chain(starts.shown(1)).chain(best) {
-        if chosen.len() < EARLY && !chosen.iter().any(|known| known.tree.adds_the_same(&start.tree)) {
-            chosen.push(start);
-        }
-    }
+    let chosen = starts.shown(0).chain(starts.regular()).chain(starts.shown(1)).chain(best);
+    let chosen = distinct(chosen, EARLY);
     if looked[0].is_nearly_explained(evidence) {
         return looked;
     }

@@ -181,7 +181,7 @@ pub fn fit(evidence: &Evidence, start: &Model, rules: Start, effort: Effort) -> 
 /// The same, for rules that sums share: those of a model, of which the root's is no other sum's.
 pub fn fit_shared(evidence: &Evidence, start: Model, rules: Start, effort: Effort) -> Fitted {
     let mut order: Vec<RuleId> = Vec::new();
-    for (_, rule) in by_level(&start) {
+    for rule in by_level(&start) {
         if !order.contains(&rule) {
             order.push(rule);
         }
@@ -477,12 +477,12 @@ pub fn individual(model: &Model) -> (Model, Vec<RuleId>) {
             *rule = model.tree.rules.len() - 1;
         }
     }
-    let order = by_level(&model).into_iter().map(|(_, rule)| rule).collect();
+    let order = by_level(&model);
     (model, order)
 }
 
-/// For each sum of a model, how many sums it is in, and its rule: the root first, and each before those in it.
-fn by_level(model: &Model) -> Vec<(usize, RuleId)> {
+/// The rules of all sums of a model, the root's first, and each before those of the sums in it.
+fn by_level(model: &Model) -> Vec<RuleId> {
     let nodes = &model.tree.nodes;
     let mut levels = vec![0usize; nodes.len()];
     for (id, node) in nodes.iter().enumerate().rev() {
@@ -499,7 +499,7 @@ fn by_level(model: &Model) -> Vec<(usize, RuleId)> {
         })
         .collect();
     order.sort_by_key(|&(level, _)| level);
-    order
+    order.into_iter().map(|(_, rule)| rule).collect()
 }
 
 /// The models, and the same with rules that are known for the next one.

@@ -289,14 +289,13 @@ fn a_failing_device_is_reported() {
     assert_eq!(mismatch.shrunk, mismatch.question);
 }
 
-/// Gets the last element of D wrong, whatever the operands.
-struct Corner {
+/// A device whose answers are spoilt: the bytes of D of a batch, of so many problems.
+struct Spoilt<F> {
     device: Simulated,
-    /// Answers single problems a byte too short.
-    cuts_short: bool,
+    spoil: F,
 }
 
-impl Device for Corner {
+impl<F: Fn(&mut Vec<u8>, usize) + Sync> Device for Spoilt<F> {
     fn identity(&self) -> &Identity {
         &self.device.identity
     }
@@ -307,9 +306,7 @@ impl Device for Corner {
 
     fn run(&self, instruction: &Instruction, batch: &Batch) -> Result<Vec<u8>, DeviceError> {
         let mut answer = self.device.run(instruction, batch)?;
-        let d = instruction.bytes().d;
-        answer.chunks_exact_mut(d).for_each(|problem| problem[d - 4] ^= 1);
-        answer.truncate(answer.len() - usize::from(self.cuts_short && batch.count == 1));
+        (self.spoil)(&mut answer, batch.count);
         Ok(answer)
     }
 }
@@ -318,8 +315,14 @@ impl Device for Corner {
 fn what_depends_on_the_position_is_not_reproduced_alone() {
     let x = simulated(2, 2, Model::chain_of_fma(BF16, FP32, 4));
     let instruction = &x.instructions[0];
+    let d = instruction.bytes().d;
     let first_mismatch = |cuts_short| {
-        let corner = Corner { device: simulated(2, 2, x.model.clone()), cuts_short };
+        // The last element is wrong, whatever the operands; single problems may be answered a byte too short.
+        let spoil = move |answer: &mut Vec<u8>, problems: usize| {
+            answer.chunks_exact_mut(d).for_each(|problem| problem[d - 4] ^= 1);
+            answer.truncate(answer.len() - usize::from(cuts_short && problems == 1));
+        };
+        let corner = Spoilt { device: simulated(2, 2, x.model.clone()), spoil };
         let outcome = validate(&x, instruction, &corner, instruction, &plan(100), &|_| {}).unwrap();
         assert_eq!(outcome.sets, 1);
         outcome.mismatch.unwrap()
@@ -337,37 +340,20 @@ fn what_depends_on_the_position_is_not_reproduced_alone() {
     assert!(text.contains("It could not be looked into further"), "{text}");
 }
 
-/// Gets everything wrong in its first calls.
-struct Waking {
-    device: Simulated,
-    calls_left: AtomicUsize,
-}
-
-impl Device for Waking {
-    fn identity(&self) -> &Identity {
-        &self.device.identity
-    }
-
-    fn instructions(&self) -> &[Instruction] {
-        &self.device.instructions
-    }
-
-    fn run(&self, instruction: &Instruction, batch: &Batch) -> Result<Vec<u8>, DeviceError> {
-        let mut answer = self.device.run(instruction, batch)?;
-        let one_less = |left: usize| left.checked_sub(1);
-        if self.calls_left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_less).is_ok() {
-            answer.iter_mut().for_each(|byte| *byte ^= 1);
-        }
-        Ok(answer)
-    }
-}
-
 #[test]
 fn what_does_not_come_again_while_it_is_shrunk_is_not_reproduced_alone() {
     let x = simulated(2, 2, Model::chain_of_fma(BF16, FP32, 4));
     let instruction = &x.instructions[0];
     for (calls, reproduced) in [(1, false), (2, false), (usize::MAX, true)] {
-        let waking = Waking { device: simulated(2, 2, x.model.clone()), calls_left: AtomicUsize::new(calls) };
+        // Everything is wrong in the first calls.
+        let left = AtomicUsize::new(calls);
+        let spoil = |answer: &mut Vec<u8>, _| {
+            let one_less = |left: usize| left.checked_sub(1);
+            if left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_less).is_ok() {
+                answer.iter_mut().for_each(|byte| *byte ^= 1);
+            }
+        };
+        let waking = Spoilt { device: simulated(2, 2, x.model.clone()), spoil };
         let outcome = validate(&x, instruction, &waking, instruction, &plan(1), &|_| {}).unwrap();
         let mismatch = outcome.mismatch.unwrap();
         assert_eq!(mismatch.reproduced_alone, reproduced, "wrong in {calls} calls");

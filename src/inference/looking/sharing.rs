@@ -7,6 +7,7 @@
 use mmaprobe_model::Model;
 
 use super::regrouping::regrouped;
+use super::starts::distinct;
 use super::{Looked, recounted};
 use crate::inference::alike::{self, Sharing};
 use crate::inference::looking::Starts;
@@ -23,12 +24,8 @@ const REGROUPED_SHARED: usize = 3;
 /// until one explains nearly everything. The best first, without those that are far from it.
 pub fn shared(starts: &Starts, mut looked: Vec<Looked>) -> Vec<Looked> {
     let evidence = starts.evidence;
-    let mut trees: Vec<Model> = Vec::new();
-    for start in starts.shown(0).chain(starts.regulars()).chain(starts.shown(1)) {
-        if trees.len() < TREES && !trees.iter().any(|known| known.tree.adds_the_same(&start.tree)) {
-            trees.push(start);
-        }
-    }
+    let trees = starts.shown(0).chain(starts.regulars()).chain(starts.shown(1));
+    let trees = distinct(trees, TREES);
     let look = |start: &Model, model: Model, rules: Start, effort: Effort| {
         let fitted = nodewise::fit_shared(evidence, model, rules, effort);
         Looked { start: start.clone(), fitted, is_cut: false, summed: None }

@@ -8,6 +8,17 @@ use crate::inference::order::Skeleton;
 use crate::inference::regular;
 use crate::inference::structure::{self, Structure};
 
+/// The first of these models that add otherwise than all before, so many at most.
+pub(super) fn distinct(models: impl Iterator<Item = Model>, most: usize) -> Vec<Model> {
+    let mut chosen: Vec<Model> = Vec::new();
+    for model in models {
+        if chosen.len() < most && !chosen.iter().any(|known| known.tree.adds_the_same(&model.tree)) {
+            chosen.push(model);
+        }
+    }
+    chosen
+}
+
 /// What there is to start from.
 #[derive(Clone, Copy)]
 pub struct Starts<'a, 'd> {
@@ -65,13 +76,7 @@ impl Starts<'_, '_> {
 
     /// The regular orders that those are most like, each once.
     pub(super) fn regulars(&self) -> Vec<Model> {
-        let mut all: Vec<Model> = Vec::new();
-        for start in self.outline.closer.iter().filter_map(|order| self.like_regular(order)) {
-            if !all.iter().any(|known| known.tree.adds_the_same(&start.tree)) {
-                all.push(start);
-            }
-        }
-        all
+        distinct(self.outline.closer.iter().filter_map(|order| self.like_regular(order)), usize::MAX)
     }
 
     fn like_regular(&self, order: &Skeleton) -> Option<Model> {
