@@ -96,13 +96,19 @@ pub enum Sharing {
 /// The model with rules that sums share, all as that of the last sum, and without sums that hand on another alone; `None` if
 /// it has no sums that share one in this way alone.
 pub fn with_shared_rules(model: &Model, sharing: Sharing) -> Option<Model> {
+    shared_rules(model, sharing).map(|(shared, _)| shared)
+}
+
+/// The same, and for each node the one that it comes from.
+fn shared_rules(model: &Model, sharing: Sharing) -> Option<(Model, Vec<usize>)> {
     let mut shared = model.clone();
     let Node::Sum { rule, .. } = model.tree.nodes.last()? else { return None };
     let root = model.tree.rules[*rule].clone();
     let mut nodes: Vec<Node> = Vec::new();
     // Where each node stands now.
     let mut places: Vec<usize> = Vec::new();
-    for node in &model.tree.nodes {
+    let mut origins: Vec<usize> = Vec::new();
+    for (id, node) in model.tree.nodes.iter().enumerate() {
         let mut node = node.clone();
         match &mut node {
             Node::Scaled { child, .. } => *child = places[*child],
@@ -122,6 +128,7 @@ pub fn with_shared_rules(model: &Model, sharing: Sharing) -> Option<Model> {
             Node::Product(_) | Node::Accumulator | Node::Zero => {}
         }
         places.push(nodes.len());
+        origins.push(id);
         nodes.push(node);
     }
     if let Some(Node::Sum { rule, .. }) = nodes.last_mut() {
@@ -134,18 +141,21 @@ pub fn with_shared_rules(model: &Model, sharing: Sharing) -> Option<Model> {
         return None;
     }
     shared.tree = Tree { nodes: nodes.into(), rules: vec![root; rules] };
-    Some(shared)
+    Some((shared, origins))
 }
 
 /// A model whose sums share rules, with a rule of their own, as before, for those of each kind; `None` if there are no two
 /// kinds beside the last sum.
 pub fn split_by_kind(model: &Model) -> Option<Model> {
-    let mut split = with_shared_rules(model, Sharing::ByKind)?;
-    for (node, before) in split.tree.nodes.iter().zip(model.tree.nodes.iter()) {
-        if let (Node::Sum { rule, .. }, Node::Sum { rule: before, .. }) = (node, before) {
+    let (mut split, origins) = shared_rules(model, Sharing::ByKind)?;
+    let last = split.tree.rules[ROOT].normalised;
+    for (node, &origin) in split.tree.nodes.iter().zip(&origins) {
+        if let (Node::Sum { rule, .. }, Node::Sum { rule: before, .. }) = (node, &model.tree.nodes[origin]) {
             split.tree.rules[*rule] = model.tree.rules[*before].clone();
         }
     }
+    // Of a result that is rounded twice, the last rounding stays.
+    split.tree.rules[ROOT].normalised = last;
     Some(split)
 }
 
@@ -289,6 +299,36 @@ mod tests {
             (0..4).map(product).fold(Skeleton::Leaf(Summand::C), |sum, k| Skeleton::Sum(vec![sum, k]));
         assert!(with_shared_rules(&start(&chain), Sharing::Inside).is_some());
         assert_eq!(with_shared_rules(&start(&chain), Sharing::ByKind), None);
+    }
+
+    #[test]
+    fn what_is_known_of_a_kind_stays_with_it_where_the_result_is_rounded_twice() {
+        let pair = |k| Skeleton::Sum(vec![product(k), product(k + 1)]);
+        let late = Skeleton::Sum(vec![Skeleton::Leaf(Summand::C), Skeleton::Sum(vec![pair(0), pair(2)])]);
+        let mut twice = start(&Skeleton::Sum(vec![late]));
+        let rounded = twice.tree.rules[0].clone();
+        let open = Rule { normalised: Normalised::No { exponent: None }, ..rounded.clone() };
+        let first = Rule { infinite_operands_first: true, ..rounded.clone() };
+        twice.tree.rules = vec![rounded.clone(), open.clone(), first];
+        let count = twice.tree.nodes.len();
+        for (id, node) in twice.tree.nodes.iter_mut().enumerate() {
+            if let Node::Sum { rule, .. } = node {
+                *rule = if id + 1 == count {
+                    0
+                } else if id + 2 == count {
+                    2
+                } else {
+                    1
+                };
+            }
+        }
+        assert_eq!(twice.check(), Ok(()));
+        let split = split_by_kind(&twice).expect("they are of two kinds");
+        assert_eq!(split.check(), Ok(()));
+        assert_eq!(split.tree.rules[INNER], open);
+        assert_eq!(split.tree.rules[OF_SUMS], open);
+        assert_eq!(split.tree.rules[ROOT].normalised, rounded.normalised);
+        assert!(split.tree.rules[ROOT].infinite_operands_first, "as the sum that is rounded");
     }
 
     #[test]
