@@ -9,6 +9,7 @@ pub mod boundaries;
 pub mod brink;
 pub mod cancelling;
 pub mod crowding;
+pub mod exchanging;
 pub mod grouping;
 pub mod handing;
 pub mod infinities;

@@ -1,0 +1,236 @@
+//! Do two summands change places without a trace?
+//!
+//! What two summands of one sum are given may be given the other way round: the sum is the same, whatever its arithmetic.
+//! Where one of them meets a third first, it is another sum, and most are rounded otherwise. So three summands get three
+//! values in all six orders: two that can be exchanged in each of these meet before the third, or all three meet at once.
+//! Unlike masks, this assumes nothing about what a sum keeps or how it rounds, but that a value that is alone passes the
+//! sums before it: values have few bits.
+
+use std::ops::RangeInclusive;
+
+use rand_core::Rng;
+
+use crate::place::{self, Dyadic};
+use crate::question::{DotAdd, Signature, Summand};
+use crate::sparse::below;
+
+/// The probe's name.
+pub const NAME: &str = "order/exchanging";
+/// The question in words.
+pub const QUESTION: &str = "which of three summands can be exchanged?";
+/// Where the probe comes from.
+pub const SOURCE: &str = "commutativity of each sum; rooted triples, after MMA-Sim paper, section III.C";
+
+/// What summands are given.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Trial {
+    /// The values of the three.
+    pub values: [Dyadic; 3],
+    /// Of all others, those that are −0, as bits; the rest are +0.
+    pub negative: u64,
+}
+
+impl Trial {
+    /// Whether two of the values leave at most little of each other.
+    pub fn cancels(&self) -> bool {
+        let [x, y, _] = self.values;
+        x.negative != y.negative && x.leading() == y.leading()
+    }
+}
+
+/// The orders in which three summands get three values, as indices of these.
+const ORDERS: [[usize; 3]; 6] = [[0, 1, 2], [1, 0, 2], [2, 1, 0], [0, 2, 1], [1, 2, 0], [2, 0, 1]];
+
+/// The questions about three summands, in the orders that the formats hold.
+pub type Questions = [Option<DotAdd>; 6];
+
+/// The questions about three summands with these values.
+pub fn questions(signature: &Signature, three: [Summand; 3], trial: &Trial) -> Questions {
+    ORDERS.map(|order| {
+        let values = [0, 1, 2].map(|at| (three[at], trial.values[order[at]]));
+        beside_zeros(signature, &values, trial)
+    })
+}
+
+/// The question about one summand with one of these values, beside the same zeros.
+pub fn alone(signature: &Signature, summand: Summand, trial: &Trial, value: usize) -> Option<DotAdd> {
+    beside_zeros(signature, &[(summand, trial.values[value])], trial)
+}
+
+/// A question about these values, with all others +0 or −0 as a trial says.
+fn beside_zeros(signature: &Signature, values: &[(Summand, Dyadic)], trial: &Trial) -> Option<DotAdd> {
+    if trial.negative == 0 {
+        return place::question(signature, values);
+    }
+    let minus = Dyadic { negative: true, ..Dyadic::new(0, 0) };
+    let is_free = |summand: &Summand| values.iter().all(|(own, _)| own != summand);
+    let others = signature
+        .summands()
+        .enumerate()
+        .filter(|(index, summand)| trial.negative >> (index % 64) & 1 == 1 && is_free(summand));
+    let others: Vec<(Summand, Dyadic)> = others.map(|(_, summand)| (summand, minus)).collect();
+    place::question(signature, &[values, &others].concat())
+}
+
+/// For each of three summands, whether the other two can be exchanged, which these answers show or not; `None` where
+/// nothing could be asked.
+pub fn exchangeable(answers: &[Option<u64>; 6]) -> [Option<bool>; 3] {
+    [0, 1, 2].map(|left| {
+        let mut found = None;
+        for (one, order) in ORDERS.iter().enumerate() {
+            let mut exchanged = *order;
+            exchanged.swap((left + 1) % 3, (left + 2) % 3);
+            let other = ORDERS.iter().position(|order| *order == exchanged).expect("all orders are there");
+            if let (Some(x), Some(y)) = (answers[one], answers[other])
+                && one < other
+            {
+                found = Some(found.unwrap_or(true) && x == y);
+            }
+        }
+        found
+    })
+}
+
+/// Binades that the largest value stays below the end of what passes all sums.
+const HEADROOM: i32 = 3;
+/// No value is further from 1: past every sum's width.
+const FARTHEST: i32 = 72;
+
+/// Random values of few bits, that the formats of products and of c hold if they have the range. Most lie `within` these
+/// exponents; distances between them are often near one of the `cuts`, at which something is known to be lost.
+pub fn trials(
+    signature: &Signature,
+    count: usize,
+    within: &RangeInclusive<i32>,
+    cuts: &[i32],
+    rng: &mut (impl Rng + ?Sized),
+) -> Vec<Trial> {
+    let (low, high) = place::reach_with_scales(signature);
+    let high = high.min(within.end().saturating_sub(HEADROOM)).min(signature.d.max_exponent() - HEADROOM);
+    let low = low.max(*within.start()).max(-FARTHEST);
+    let high = high.min(FARTHEST).max(low);
+    (0..count).map(|_| trial((low, high), cuts, rng)).collect()
+}
+
+fn trial((low, high): (i32, i32), cuts: &[i32], rng: &mut (impl Rng + ?Sized)) -> Trial {
+    let span = (high - low) as u64;
+    let top = if below(2, rng) == 0 { high } else { high - below(span / 2 + 1, rng) as i32 };
+    let room = (top - low) as u64;
+    let distance = |rng: &mut _| {
+        let near_cut = |rng: &mut _| match cuts.len() {
+            0 => None,
+            number => Some(cuts[below(number as u64, rng) as usize] + below(5, rng) as i32 - 2),
+        };
+        let any = |rng: &mut _| below(room + 1, rng) as i32;
+        let cut = if below(2, rng) == 0 { near_cut(rng) } else { None };
+        cut.filter(|cut| (0..=room as i32).contains(cut)).unwrap_or_else(|| any(rng))
+    };
+    let zero = |rng: &mut _| Dyadic { negative: below(2, rng) == 1, ..Dyadic::new(0, 0) };
+    let x = number(top, rng);
+    let mut negative = 0;
+    let values = match below(10, rng) {
+        // What is left of two that cancel.
+        0 | 1 | 8 => [x, -x, number(top - distance(rng), rng)],
+        // Two that are rounded away beside the first, one by one.
+        2..=4 => {
+            let distance = distance(rng);
+            let next = (distance + below(4, rng) as i32 - 1).clamp(0, room as i32);
+            [x, number(top - distance, rng), number(top - next, rng)]
+        }
+        // Nearly cancelled.
+        5 | 9 => {
+            let bits = 1 + below(4, rng);
+            let next = Dyadic { significand: 1 << bits | 1, exponent: top - bits as i32, ..x };
+            [next, -Dyadic { significand: 1, exponent: top, ..x }, number(top - distance(rng), rng)]
+        }
+        6 => [x, number(top - distance(rng), rng), number(top - distance(rng), rng)],
+        // Signs of zeros.
+        _ => {
+            negative = if below(2, rng) == 0 { 0 } else { rng.next_u64() };
+            match below(3, rng) {
+                0 => [zero(rng), zero(rng), zero(rng)],
+                _ => [x, -x, zero(rng)],
+            }
+        }
+    };
+    Trial { values, negative }
+}
+
+/// A number of about 2^`exponent` with few bits.
+fn number(exponent: i32, rng: &mut (impl Rng + ?Sized)) -> Dyadic {
+    let (significand, bits) = [(1, 0), (1, 0), (3, 1), (5, 2)][below(4, rng) as usize];
+    Dyadic { negative: below(2, rng) == 1, significand, exponent: exponent - bits }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use mmaprobe_model::format::{self, Decoded, Format};
+    use rand_xoshiro::Xoshiro256PlusPlus;
+    use rand_xoshiro::rand_core::SeedableRng;
+
+    const SIGNATURE: Signature =
+        Signature { k: 2, a: format::BF16, b: format::BF16, c: format::FP32, d: format::FP32, scale: None };
+
+    fn number(format: &Format, bits: u64) -> f32 {
+        match format.decode(bits) {
+            Decoded::Finite { negative, significand, exponent } => {
+                let magnitude = significand as f32 * 2f32.powi(exponent - format.fraction_bits as i32);
+                if negative { -magnitude } else { magnitude }
+            }
+            other => panic!("{other:?} was asked"),
+        }
+    }
+
+    /// How often each two of c, p0 and p1 can alone be exchanged, of so many trials.
+    fn exchanged(sum: impl Fn([f32; 3]) -> f32) -> [usize; 3] {
+        let mut rng = Xoshiro256PlusPlus::seed_from_u64(8);
+        let three = [Summand::C, Summand::Product(0), Summand::Product(1)];
+        let mut counts = [0; 3];
+        // So near each other that binary64 adds them exactly.
+        for trial in trials(&SIGNATURE, 400, &(-20..=20), &[24], &mut rng) {
+            let answers = questions(&SIGNATURE, three, &trial).map(|question| {
+                let DotAdd { a, b, c, .. } = question?;
+                let product = |k: usize| number(&SIGNATURE.a, a[k]) * number(&SIGNATURE.b, b[k]);
+                let answer = sum([number(&SIGNATURE.c, c), product(0), product(1)]);
+                Some(u64::from(answer.to_bits()))
+            });
+            assert!(answers.iter().all(Option::is_some), "{trial:?}");
+            let ways = exchangeable(&answers);
+            let mut alike = (0..3).filter(|&way| ways[way] == Some(true));
+            if let (Some(first), None) = (alike.next(), alike.next()) {
+                counts[first] += 1;
+            }
+        }
+        counts
+    }
+
+    /// binary32 addition of this machine's processor, in each of three orders.
+    #[test]
+    fn those_that_meet_first_can_be_exchanged() {
+        let orders: [fn([f32; 3]) -> f32; 3] =
+            [|[c, p, q]| (p + q) + c, |[c, p, q]| (c + q) + p, |[c, p, q]| (c + p) + q];
+        for (left, sum) in orders.into_iter().enumerate() {
+            let mut counts = exchanged(sum);
+            assert!(std::mem::take(&mut counts[left]) > 100);
+            assert_eq!(counts, [0; 3]);
+        }
+    }
+
+    #[test]
+    fn all_of_one_sum_can_be_exchanged() {
+        assert_eq!(exchanged(|values| values.iter().map(|&x| f64::from(x)).sum::<f64>() as f32), [0; 3]);
+    }
+
+    /// A sum of zeros that is negative where one of two is: only signs of zeros show in which order it is formed.
+    #[test]
+    fn signs_of_zeros_show_an_order() {
+        let add = |x: f32, y: f32| match x + y {
+            0.0 if x != 0.0 || x.is_sign_negative() != y.is_sign_negative() => -0.0,
+            0.0 => 0.0,
+            sum => f32::from_bits((sum.to_bits() >> 12) << 12),
+        };
+        let [left, ..] = exchanged(|[c, p, q]| add(add(p, q), c));
+        assert!(left > 20);
+    }
+}
