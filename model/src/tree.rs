@@ -131,6 +131,31 @@ impl Tree {
         let is_each_same = || self.nodes.iter().zip(&other.nodes).all(is_same);
         self.nodes.is_shared_with(&other.nodes) || self.nodes.len() == other.nodes.len() && is_each_same()
     }
+
+    /// Whether another tree adds the same summands in each sum, whatever the order of nodes and of a sum's summands, and
+    /// whatever rules its sums follow.
+    pub fn has_the_same_sums(&self, other: &Tree) -> bool {
+        self.nodes.len() == other.nodes.len() && self.sorted() == other.sorted()
+    }
+
+    /// The nodes from the root down, with the summands of each sum in an order that depends on nothing but them.
+    fn sorted(&self) -> Vec<u64> {
+        let mut below: Vec<Vec<u64>> = Vec::with_capacity(self.nodes.len());
+        for node in self.nodes.iter() {
+            let kind = match node {
+                Node::Accumulator => 0,
+                Node::Zero => 1,
+                Node::Sum { children, .. } => 2 + 3 * children.len() as u64,
+                Node::Scaled { block, .. } => 3 + 3 * *block as u64,
+                Node::Product(k) => 4 + 3 * *k as u64,
+            };
+            let mut inside: Vec<Vec<u64>> =
+                node.children().iter().map(|&child| core::mem::take(&mut below[child])).collect();
+            inside.sort_unstable();
+            below.push(core::iter::once(kind).chain(inside.into_iter().flatten()).collect());
+        }
+        below.pop().unwrap_or_default()
+    }
 }
 
 /// A node of the tree.

@@ -67,6 +67,23 @@ impl Skeleton {
         orders.into_iter().map(|order: Vec<usize>| order.into_iter().fold((*c).clone(), add)).collect()
     }
 
+    /// Whether another has sums of the same summands, in whatever order.
+    pub fn has_the_same_sums(&self, other: &Skeleton) -> bool {
+        self.in_order().to_string() == other.in_order().to_string()
+    }
+
+    /// The same, with the summands of each sum in an order that depends on nothing but them.
+    fn in_order(&self) -> Skeleton {
+        match self {
+            Skeleton::Leaf(_) => self.clone(),
+            Skeleton::Sum(children) | Skeleton::Inner(children) => {
+                let mut children: Vec<Skeleton> = children.iter().map(Skeleton::in_order).collect();
+                children.sort_by_cached_key(Skeleton::to_string);
+                Skeleton::Sum(children)
+            }
+        }
+    }
+
     /// Whether it has sums that masks do not show.
     pub fn has_inner(&self) -> bool {
         match self {
@@ -126,6 +143,19 @@ impl Skeleton {
             Skeleton::Sum(_) | Skeleton::Inner(_) => 1,
             Skeleton::Leaf(_) => 2,
         });
+    }
+}
+
+impl std::fmt::Display for Skeleton {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Skeleton::Leaf(Summand::C) => f.write_str("c"),
+            Skeleton::Leaf(Summand::Product(k)) => write!(f, "p{k}"),
+            Skeleton::Sum(children) | Skeleton::Inner(children) => {
+                let children: Vec<String> = children.iter().map(Skeleton::to_string).collect();
+                write!(f, "({})", children.join(" "))
+            }
+        }
     }
 }
 
@@ -488,12 +518,37 @@ mod tests {
     use mmaprobe_model::format;
 
     use super::*;
+    use crate::inference::structure::{self, Structure};
 
     /// The tree with these products and c (`usize::MAX`) in each sum, written from the inside out.
     fn order(sums: &[&[usize]]) -> Skeleton {
         let signature = signature();
         let index = |&k: &usize| k.min(signature.k);
         build(&signature, sums.iter().map(|sum| Set::of(signature.k + 1, sum.iter().map(index))).collect())
+    }
+
+    #[test]
+    fn sums_are_the_same_in_whatever_order() {
+        let leaf = |k| Skeleton::Leaf(Summand::Product(k));
+        let c = || Skeleton::Leaf(Summand::C);
+        let pair = |x, y| Skeleton::Sum(vec![leaf(x), leaf(y)]);
+        let tree = Skeleton::Sum(vec![c(), pair(0, 1), pair(2, 3)]);
+        let other = Skeleton::Sum(vec![pair(3, 2), pair(0, 1), c()]);
+        assert!(tree != other && tree.has_the_same_sums(&other));
+        assert!(!tree.has_the_same_sums(&Skeleton::Sum(vec![c(), pair(0, 2), pair(1, 3)])));
+        assert!(
+            !tree.has_the_same_sums(&Skeleton::Sum(vec![c(), Skeleton::Sum(vec![pair(0, 1), pair(2, 3)])]))
+        );
+        assert_eq!(tree.to_string(), "(c (p0 p1) (p2 p3))");
+        let signature = Signature { k: 4, ..signature() };
+        let [one, another] = [&tree, &other].map(|order| {
+            let start = Structure::Plain;
+            structure::start(&signature, order, start).tree
+        });
+        assert!(!one.adds_the_same(&another) && one.has_the_same_sums(&another));
+        let flat = Skeleton::Sum((0..4).map(leaf).chain([c()]).collect());
+        let flat = structure::start(&signature, &flat, Structure::Plain);
+        assert!(!one.has_the_same_sums(&flat.tree));
     }
 
     fn signature() -> Signature {
