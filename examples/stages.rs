@@ -1,7 +1,7 @@
 //! Where the inference fails on a random machine: which steps take how long, whether the machine's own tree is among
 //! those that looks start from, and whether rules are found in it.
 //!
-//!     cargo run --release --example stages -- SEED INDEX [tree|all]
+//!     cargo run --release --example stages -- SEED INDEX [order|tree|all]
 //!
 //! For those who work on the inference. Unlike `selftest`, this knows the machine.
 
@@ -52,7 +52,7 @@ fn unruled(truth: &Model) -> Model {
 
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let usage = "usage: stages SEED INDEX [tree|all]";
+    let usage = "usage: stages SEED INDEX [order|tree|all]";
     let [seed, index] = [0, 1].map(|at| arguments.get(at).and_then(|text| text.parse().ok()).expect(usage));
     let what = arguments.get(2).map_or("all", String::as_str);
     let machine = generate::machine(seed, index);
@@ -82,19 +82,31 @@ fn main() {
     let report = |stage: &str, evidence: &Evidence, outline: &asking::Outline| {
         let starts = Starts { evidence, outline };
         let all: Vec<_> = starts.structures().collect();
-        let at = all.iter().position(|(_, start)| start.tree.adds_the_same(&truth.tree));
+        let at = all.iter().position(|(_, start)| start.tree.has_the_same_sums(&truth.tree));
         println!(
             "{stage}: {} starts; the machine's tree is {}",
             all.len(),
             at.map_or("not among them".to_string(), |at| format!("number {at}, {}", all[at].0))
         );
-        println!("  masks: {:?}\n  closer: {:?}", outline.order.skeleton, outline.closer);
+        println!("  masks: {}", outline.order.skeleton);
+        outline.exchanged.iter().for_each(|order| println!("  exchanged: {order}"));
+        let regular = mmaprobe::inference::regular::Regular::of(evidence.signature());
+        outline
+            .exchanged
+            .iter()
+            .filter_map(|order| regular.nearest(order, 5))
+            .for_each(|order| println!("  regular: {order}"));
+        outline.closer.iter().for_each(|order| println!("  closer: {order}"));
+        println!("  {} rounds, {} dot-adds", evidence.rounds, evidence.dot_adds);
     };
     report("masks", answers, &outline);
     timed.step("a closer look", None);
     asking::closer(answers, &mut outline, options.seed).expect("a machine answers");
     asking::each_sum(answers, &outline, options.seed).expect("a machine answers");
     report("a closer look", answers, &outline);
+    if what == "order" {
+        return;
+    }
     println!("{} answers; {} rules in the machine's tree", answers.answers.len(), truth.tree.rules.len());
     for sharing in [Sharing::Inside, Sharing::ByKind] {
         let Some(start) = alike::with_shared_rules(&unruled(&truth), sharing) else { continue };

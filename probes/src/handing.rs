@@ -30,8 +30,14 @@ pub struct Trial {
     pub second: Dyadic,
 }
 
-/// Random values to try.
-pub fn trials(signature: &Signature, count: usize, rng: &mut (impl Rng + ?Sized)) -> Vec<Trial> {
+/// Random values to try; distances between c and the products are often near one of the `cuts`, at which something is known
+/// to be lost.
+pub fn trials(
+    signature: &Signature,
+    count: usize,
+    cuts: &[i32],
+    rng: &mut (impl Rng + ?Sized),
+) -> Vec<Trial> {
     let (low, high) = place::reach_with_scales(signature);
     let (low, high) = (low.max(-20), high.min(20).max(low.max(-20)));
     let bits = signature.c.fraction_bits.min(signature.d.fraction_bits) as i32;
@@ -44,7 +50,13 @@ pub fn trials(signature: &Signature, count: usize, rng: &mut (impl Rng + ?Sized)
         .map(|_| {
             let exponent = low + below((high - low + 1) as u64, rng) as i32;
             let other = (exponent + below(5, rng) as i32 - 2).clamp(low, high);
-            let top = exponent + below(bits as u64 + 4, rng) as i32;
+            let distance = match below(2, rng) {
+                0 if !cuts.is_empty() => {
+                    cuts[below(cuts.len() as u64, rng) as usize] + below(5, rng) as i32 - 2
+                }
+                _ => below(bits as u64 + 4, rng) as i32,
+            };
+            let top = exponent + distance;
             let top = top.min(signature.c.max_exponent() - 2).min(signature.d.max_exponent() - 2);
             let significand = 1 << bits | rng.next_u64() & ((1 << bits) - 1);
             Trial {

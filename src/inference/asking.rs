@@ -13,9 +13,10 @@ use rand_xoshiro::rand_core::SeedableRng;
 
 use super::evidence::{Again, Answered, Evidence};
 use super::order::{Order, Skeleton};
+use super::regular::Regular;
 use super::structure::{self, Structure};
 use super::trust::Distrust;
-use super::{Progress, depth, fit, grouping, handing, nesting, nodewise, order, overflowing};
+use super::{Progress, depth, exchanging, fit, grouping, handing, nesting, nodewise, order, overflowing};
 use crate::device::DeviceError;
 
 /// What the answers show before any rule is looked for.
@@ -31,6 +32,9 @@ pub struct Outline {
     pub cuts: Vec<i32>,
     /// Other orders, from [a closer look](closer), and then what is combined of those.
     pub closer: Vec<Skeleton>,
+    /// The orders that exchanged summands show, the regular ones that are very much like these first; also where masks show
+    /// the same.
+    pub exchanged: Vec<Skeleton>,
     /// How many of these were not combined.
     found: usize,
     /// Whether a closer look has been asked for.
@@ -95,7 +99,8 @@ pub fn outline(
     let cuts = ask_about_cuts(evidence, &order.skeleton)?;
     let nested = nesting::refine(evidence, &order.skeleton, &cuts)?;
     let found = closer.len();
-    let outline = Outline { order, order_answers, nested, cuts, closer, found, is_close: false };
+    let outline =
+        Outline { order, order_answers, nested, cuts, closer, exchanged: Vec::new(), found, is_close: false };
     Ok(ControlFlow::Continue(outline))
 }
 
@@ -125,9 +130,12 @@ pub fn closer(evidence: &mut Evidence, outline: &mut Outline, seed: u64) -> Resu
     evidence.ask_aside(vec![second])?;
     outline.is_close = true;
     outline.closer.truncate(outline.found);
-    let handed = handing::orders(evidence, seed)?;
+    // What passes all sums is what values are made of.
+    evidence.ask(vec![mmaprobe_probes::sums::range(&signature)])?;
+    outline.exchanged = with_regular(&signature, exchanging::orders(evidence, &outline.cuts, seed)?);
+    let handed = handing::orders(evidence, &outline.cuts, seed)?;
     let grouped = sums.orders(evidence, masked);
-    for order in handed.into_iter().chain(grouped) {
+    for order in outline.exchanged.clone().into_iter().chain(handed).chain(grouped) {
         if order != *masked && !outline.closer.contains(&order) {
             outline.closer.push(order);
         }
@@ -154,6 +162,25 @@ pub fn closer(evidence: &mut Evidence, outline: &mut Outline, seed: u64) -> Resu
     }
     outline.closer.extend(combined);
     Ok(())
+}
+
+/// So many times more is alike than not between orders that are very much alike.
+const VERY_ALIKE: i64 = 5;
+
+/// Orders, behind the regular ones that they are very much like.
+fn with_regular(signature: &Signature, orders: Vec<Skeleton>) -> Vec<Skeleton> {
+    if orders.is_empty() {
+        return orders;
+    }
+    let regular = Regular::of(signature);
+    let like = orders.iter().filter_map(|order| regular.nearest(order, VERY_ALIKE));
+    let mut all: Vec<Skeleton> = Vec::new();
+    for order in like.chain(orders.iter().cloned()) {
+        if !all.iter().any(|known| known.has_the_same_sums(&order)) {
+            all.push(order);
+        }
+    }
+    all
 }
 
 /// Random questions of each distribution among the first evidence.
@@ -226,17 +253,33 @@ fn cuts(evidence: &Evidence) -> Vec<i32> {
 }
 
 /// Questions about each sum of a tree, all together.
-const ABOUT_SUMS: usize = 6000;
+const ABOUT_SUMS: usize = 7000;
 
-/// Asks about each sum of one of the trees that were found: what a closer look shows, or else masks.
+/// Trees whose sums are asked about.
+const TREES_ABOUT_SUMS: usize = 2;
+
+/// Asks about each sum of the likeliest trees that were found: what a closer look shows, or else masks.
 ///
 /// # Errors
 /// If the device fails.
 pub fn each_sum(evidence: &mut Evidence, outline: &Outline, seed: u64) -> Result<(), DeviceError> {
     let signature = *evidence.signature();
-    let trees = outline.closer.iter().chain(&outline.nested).chain([&outline.order.skeleton]);
-    let tree = trees.into_iter().next().expect("there is one tree");
-    let all = nodewise::sums(&structure::start(&signature, tree, Structure::Plain));
+    let trees = outline
+        .exchanged
+        .iter()
+        .chain(&outline.closer)
+        .chain(&outline.nested)
+        .chain([&outline.order.skeleton]);
+    let mut all: Vec<sums::Sum> = Vec::new();
+    for tree in trees.take(TREES_ABOUT_SUMS) {
+        for mut sum in nodewise::sums(&structure::start(&signature, tree, Structure::Plain)) {
+            sum.iter_mut().for_each(|summands| summands.sort_unstable());
+            sum.sort_unstable();
+            if !all.contains(&sum) {
+                all.push(sum);
+            }
+        }
+    }
     let each = ABOUT_SUMS / all.len().max(1);
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed ^ SUMS);
     evidence.ask(vec![sums::range(&signature)])?;

@@ -155,11 +155,17 @@ pub fn triples_of(count: usize, most: usize) -> Vec<[usize; 3]> {
             triples.extend((j + 1..count).map(|k| [i, j, k]));
         }
     }
+    let mut triples = mixed(&triples);
+    triples.truncate(most);
+    triples
+}
+
+/// The same in an order that has nothing to do with theirs.
+pub fn mixed<T: Copy>(all: &[T]) -> Vec<T> {
     // Steps of a number that has no divisor in common with theirs go through all.
-    let total = triples.len();
+    let total = all.len();
     let step = (total * 5 / 8..).find(|step| gcd(*step, total) == 1).unwrap_or(1);
-    let mixed = (0..total).map(|index| triples[index * step % total]);
-    mixed.take(most).collect()
+    (0..total).map(|index| all[index * step % total]).collect()
 }
 
 /// For each of the three ways to divide a triple, whether it makes no difference on which of the pair the small

@@ -20,13 +20,13 @@ const TRIALS: usize = 12;
 ///
 /// # Errors
 /// If the device fails.
-pub fn orders(evidence: &mut Evidence, seed: u64) -> Result<Vec<Skeleton>, DeviceError> {
+pub fn orders(evidence: &mut Evidence, cuts: &[i32], seed: u64) -> Result<Vec<Skeleton>, DeviceError> {
     let signature = *evidence.signature();
     if signature.k < 2 {
         return Ok(Vec::new());
     }
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed ^ HANDED);
-    let trials = handing::trials(&signature, TRIALS, &mut rng);
+    let trials = handing::trials(&signature, TRIALS, cuts, &mut rng);
     let products = || 0..signature.k;
     let alone = |trial: &Trial, k: usize| handing::question(&signature, trial.c, &[(k, trial.first)]);
     let both = |trial: &Trial, [p, q]: [usize; 2]| {

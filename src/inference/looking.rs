@@ -57,16 +57,24 @@ impl Looked {
         Looked { start: fitted.model.clone(), fitted, is_cut: false, summed: None }
     }
 
-    /// Whether its rules were found sum by sum, with the same answers and more than little effort.
+    /// Whether its rules were found sum by sum, with the same answers.
+    pub fn is_summed_at_all(&self, evidence: &Evidence) -> bool {
+        self.summed.is_some_and(|(answers, _)| answers == evidence.answers.len())
+    }
+
+    /// Whether they were with more than little effort.
     fn is_summed(&self, evidence: &Evidence) -> bool {
-        self.summed
-            .is_some_and(|(answers, effort)| answers == evidence.answers.len() && effort != Effort::Quick)
+        self.is_summed_at_all(evidence) && self.summed.is_some_and(|(_, effort)| effort != Effort::Quick)
     }
 
     /// Whether they were, with whatever effort, in a tree that adds the same.
     fn is_known(&self, evidence: &Evidence, start: &Model) -> bool {
-        self.summed.is_some_and(|(answers, _)| answers == evidence.answers.len())
-            && self.start.tree.adds_the_same(&start.tree)
+        self.is_summed_at_all(evidence) && self.start.tree.has_the_same_sums(&start.tree)
+    }
+
+    /// Whether its tree adds the same as another's.
+    fn has_the_same_sums(&self, other: &Model) -> bool {
+        self.fitted.model.tree.has_the_same_sums(&other.tree)
     }
 
     /// Whether no answer contradicts it.
@@ -320,7 +328,8 @@ pub fn alike(starts: &Starts, looked: Vec<Looked>) -> Vec<Looked> {
     let of_shown = looked.iter().filter(|looked| Some(&looked.start) == shown.as_ref());
     let mut trees: Vec<&Looked> = Vec::new();
     for other in looked.iter().take(1).chain(of_shown).chain(&looked) {
-        if trees.len() < ALIKE && !trees.iter().any(|known| known.start.tree.adds_the_same(&other.start.tree))
+        if trees.len() < ALIKE
+            && !trees.iter().any(|known| known.start.tree.has_the_same_sums(&other.start.tree))
         {
             trees.push(other);
         }
@@ -359,14 +368,16 @@ fn improved_at_last(evidence: &Evidence, start: Fitted, budget: u64) -> Fitted {
 pub fn longer(starts: &Starts, mut looked: Vec<Looked>) -> Vec<Looked> {
     let evidence = starts.evidence;
     let best = looked.iter().map(|looked| looked.start.clone());
-    let chosen = starts.shown(0).chain(starts.regular()).chain(starts.shown(1)).chain(best);
+    let shown =
+        starts.exchanged().take(1).chain(starts.shown(0)).chain(starts.regular()).chain(starts.shown(1));
+    let chosen = shown.chain(best);
     let chosen = distinct(chosen, EARLY);
     if looked[0].is_nearly_explained(evidence) {
         return looked;
     }
     for start in chosen {
         let is_known =
-            |looked: &Looked| looked.is_summed(evidence) && looked.start.tree.adds_the_same(&start.tree);
+            |looked: &Looked| looked.is_summed(evidence) && looked.start.tree.has_the_same_sums(&start.tree);
         if looked.iter().any(is_known) {
             continue;
         }
@@ -399,7 +410,7 @@ pub fn few_sums(starts: &Starts, mut looked: Vec<Looked>) -> Vec<Looked> {
     let best = looked.iter().map(|looked| looked.start.clone()).find(|start| closer.contains(start));
     let most = Some(&looked[0]).filter(|most| most.is_worth_regrouping(starts.evidence));
     let most = most.map(|most| most.start.clone());
-    let trees = most.into_iter().chain(starts.shown(0)).chain(best);
+    let trees = most.into_iter().chain(starts.exchanged().take(1)).chain(starts.shown(0)).chain(best);
     let found = looks_sum_by_sum(starts, trees, FEW_SUMS);
     looked.extend(found);
     recounted(starts.evidence, looked)
@@ -418,7 +429,7 @@ pub fn quick_sums(starts: &Starts, mut looked: Vec<Looked>, trees: usize) -> Vec
     let evidence = starts.evidence;
     let others = starts.structures().map(|(_, start)| start);
     let mut quick = 0;
-    for start in starts.shown(0).chain(starts.regular()).chain(others) {
+    for start in starts.exchanged().chain(starts.shown(0)).chain(starts.regular()).chain(others) {
         let is_known = looked.iter().any(|looked| looked.is_known(evidence, &start));
         if is_known || nodewise::individual(&start).1.len() > MOST_SUMS {
             continue;
@@ -426,6 +437,39 @@ pub fn quick_sums(starts: &Starts, mut looked: Vec<Looked>, trees: usize) -> Vec
         looked.push(Looked::sum_by_sum(evidence, start, Effort::Quick));
         quick += 1;
         if quick == trees || looked.last().is_some_and(Looked::is_explained) {
+            break;
+        }
+    }
+    recounted(evidence, looked)
+}
+
+/// Sums of a tree that exchanged summands show, at most, where it gets a quick look before all others; and of one that masks
+/// show, where that gets one even before: summands that are aligned in ways of their own look like an order.
+const SUMS_AT_ONCE: usize = 20;
+const HARDLY_ANY: usize = 2;
+
+/// Where exchanged summands show an order: a quick look, sum by sum, at the trees that masks show if they have hardly any
+/// sums, and at the first of those that exchanged summands do, and the usual one where that explains most; but not at that
+/// of a model which explains nearly everything. The best first.
+pub fn exchanged_sums(starts: &Starts, mut looked: Vec<Looked>) -> Vec<Looked> {
+    let evidence = starts.evidence;
+    let sums = |start: &Model| nodewise::individual(start).1.len();
+    let Some(start) = starts.exchanged().next().filter(|start| sums(start) <= SUMS_AT_ONCE) else {
+        return looked;
+    };
+    let masked = starts.shown(0).filter(|start| sums(start) <= HARDLY_ANY);
+    let known = Some(&looked[0]).filter(|known| known.is_all_but_explained(evidence));
+    let is_new = |start: &Model| known.is_none_or(|known| !known.has_the_same_sums(start));
+    let chosen: Vec<Model> = distinct(masked.chain([start]), usize::MAX).into_iter().filter(is_new).collect();
+    for start in chosen {
+        let quick = Looked::sum_by_sum(evidence, start.clone(), Effort::Quick);
+        let is_nearly = quick.is_nearly_explained(evidence);
+        let is_worth_more = quick.is_worth_regrouping(evidence) && !is_nearly;
+        looked.push(quick);
+        if is_worth_more {
+            looked.push(Looked::sum_by_sum(evidence, start, Effort::Usual));
+        }
+        if is_nearly {
             break;
         }
     }
@@ -448,7 +492,7 @@ fn looks_sum_by_sum(starts: &Starts, trees: impl Iterator<Item = Model>, most: u
         if looked.last().is_some_and(|looked| looked.is_nearly_explained(starts.evidence)) {
             break;
         }
-        if looked.iter().all(|known| !known.start.tree.adds_the_same(&start.tree)) {
+        if looked.iter().all(|known| !known.start.tree.has_the_same_sums(&start.tree)) {
             looked.push(Looked::sum_by_sum(starts.evidence, start, Effort::Usual));
         }
     }
@@ -555,7 +599,7 @@ pub fn closely(starts: &Starts, mut looked: Vec<Looked>, progress: &dyn Progress
     let most = trees.len() + CLOSELY;
     let mut found: Vec<Fitted> = Vec::new();
     for start in starts.shown(2).chain(looked.iter().map(|looked| looked.start.clone())) {
-        if trees.len() == most || trees.iter().any(|tree| tree.adds_the_same(&start.tree)) {
+        if trees.len() == most || trees.iter().any(|tree| tree.has_the_same_sums(&start.tree)) {
             continue;
         }
         trees.push(start.tree.clone());

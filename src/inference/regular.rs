@@ -37,24 +37,122 @@ fn chains(groups: &[&[Skeleton]]) -> Vec<Skeleton> {
     all
 }
 
-/// The regular order that one which was found is most like, if it is like one: of three summands of which the one says
-/// which two meet first, the other mostly says the same. What a wide sum hides from masks, or shows of a few summands in a
-/// wrong way, is made good that way.
-pub fn nearest(signature: &Signature, found: &Skeleton) -> Option<Skeleton> {
-    let found = Meetings::of(signature, found);
-    let mut best: Option<(i64, Skeleton)> = None;
-    for order in likely(signature).into_iter().chain(chained_groups(signature)) {
-        let (alike, otherwise) = found.compared_with(&Meetings::of(signature, &order));
-        let is_better = best.as_ref().is_none_or(|(most, _)| alike - otherwise > *most);
-        if is_better && alike > ALIKE * otherwise {
-            best = Some((alike - otherwise, order));
-        }
-    }
-    best.map(|(_, order)| order)
+/// Every regular order: what machines are built of, and what is like it.
+pub struct Regular {
+    orders: Vec<(Meetings, Skeleton)>,
+    signature: Signature,
 }
 
-/// So many times more is alike than not between orders that are like each other.
-const ALIKE: i64 = 2;
+impl Regular {
+    /// Those of an instruction.
+    pub fn of(signature: &Signature) -> Regular {
+        let mut orders: Vec<Skeleton> = likely(signature);
+        orders.extend(chained_groups(signature));
+        orders.extend(joined_groups(signature));
+        let with_meetings = |order| (Meetings::of(signature, &order), order);
+        Regular { orders: orders.into_iter().map(with_meetings).collect(), signature: *signature }
+    }
+
+    /// The one that an order which was found is most like, if it is like one: of three summands of which the one says
+    /// which two meet first, the other says the same more than so many times as often as not. What a wide sum hides from
+    /// masks, or shows of a few summands in a wrong way, is made good that way.
+    pub fn nearest(&self, found: &Skeleton, times: i64) -> Option<Skeleton> {
+        let found = Meetings::of(&self.signature, found);
+        let mut best: Option<(i64, &Skeleton)> = None;
+        for (meetings, order) in &self.orders {
+            let (alike, otherwise) = found.compared_with(meetings);
+            // Of those that say much the same of what is known, the one that says the least more.
+            let more = meetings.told() - alike - otherwise;
+            let score = KNOWN * (alike - otherwise) - more;
+            let is_better = best.as_ref().is_none_or(|(most, _)| score > *most);
+            if is_better && alike > times * otherwise {
+                best = Some((score, order));
+            }
+        }
+        best.map(|(_, order)| order.clone())
+    }
+}
+
+/// What is known counts so many times as much as what is not.
+const KNOWN: i64 = 4;
+
+/// How sums are joined.
+#[derive(Clone, Copy)]
+enum Join {
+    /// All at once.
+    Flat,
+    /// One after the other.
+    Chain,
+    /// Neighbours, and then these sums.
+    Pairs,
+}
+
+impl Join {
+    const ALL: [Join; 3] = [Join::Flat, Join::Chain, Join::Pairs];
+
+    fn of(self, mut sums: Vec<Skeleton>) -> Skeleton {
+        match self {
+            _ if sums.len() == 1 => sums.remove(0),
+            Join::Flat => Skeleton::Sum(sums),
+            Join::Chain => {
+                let mut sums = sums.into_iter();
+                let first = sums.next().expect("there is a sum");
+                sums.fold(first, |sum, next| Skeleton::Sum(vec![sum, next]))
+            }
+            Join::Pairs => pairwise(sums),
+        }
+    }
+}
+
+/// Sizes of groups of products that follow each other, and numbers of lanes that they are dealt to.
+const SIZES: [usize; 6] = [1, 2, 3, 4, 8, 16];
+const LANES: [usize; 2] = [2, 4];
+/// Parts that are chained from c, each of two lanes.
+const PARTS: [usize; 3] = [1, 2, 4];
+
+/// Groups of neighbours or of lanes, joined inside in one way and with each other in another, and c last, among them, or in
+/// front of the first.
+fn joined_groups(signature: &Signature) -> Vec<Skeleton> {
+    let c = || Skeleton::Leaf(Summand::C);
+    let mut all = Vec::new();
+    for order in orders(signature.k) {
+        let leaves: Vec<Skeleton> = order.iter().map(|&k| Skeleton::Leaf(Summand::Product(k))).collect();
+        let chunks = SIZES
+            .iter()
+            .filter(|&&size| size < signature.k)
+            .map(|&size| leaves.chunks(size).map(<[Skeleton]>::to_vec).collect::<Vec<Vec<Skeleton>>>());
+        let lanes = LANES.iter().filter(|&&lanes| lanes < signature.k).map(|&lanes| dealt(&leaves, lanes));
+        for groups in chunks.chain(lanes) {
+            let is_of_one = groups.iter().all(|group| group.len() == 1);
+            for inner in if is_of_one { &Join::ALL[..1] } else { &Join::ALL[..] } {
+                let sums: Vec<Skeleton> = groups.iter().map(|group| inner.of(group.clone())).collect();
+                let mut from_c = groups.clone();
+                from_c[0].insert(0, c());
+                let from_c: Vec<Skeleton> = from_c.into_iter().map(|group| inner.of(group)).collect();
+                for outer in Join::ALL {
+                    all.push(Skeleton::Sum(vec![c(), outer.of(sums.clone())]));
+                    all.push(outer.of([vec![c()], sums.clone()].concat()));
+                    all.push(outer.of(from_c.clone()));
+                }
+            }
+        }
+        all.push(pairwise([leaves.clone(), vec![c()]].concat()));
+        for parts in PARTS {
+            let parts = leaves.chunks(leaves.len().div_ceil(parts));
+            let dots = parts.map(|part| {
+                Skeleton::Sum(dealt(part, 2).into_iter().map(|lane| Join::Flat.of(lane)).collect())
+            });
+            all.push(dots.fold(c(), |sum, dot| Skeleton::Sum(vec![sum, dot])));
+        }
+    }
+    all
+}
+
+/// These dealt to so many lanes, without those that get none.
+fn dealt(leaves: &[Skeleton], lanes: usize) -> Vec<Vec<Skeleton>> {
+    let lane = |first: usize| leaves.iter().skip(first).step_by(lanes).cloned().collect();
+    (0..lanes.min(leaves.len())).map(lane).collect()
+}
 
 /// Groups that are summed first, of neighbours or of strided products, from either end, one added after the other to c,
 /// or to each other and c last.
@@ -80,8 +178,16 @@ fn powers(k: usize) -> impl Iterator<Item = usize> {
 /// Products in the orders in which they may be added: strided, the first of these one after the other, and from the last.
 fn orders(k: usize) -> Vec<Vec<usize>> {
     let mut orders: Vec<Vec<usize>> = powers(k).map(|stride| strided(k, stride)).collect();
+    // From both halves in turn.
+    orders.push(strided(k, k.div_ceil(2)));
     orders.push((0..k).rev().collect());
-    orders
+    let mut each: Vec<Vec<usize>> = Vec::new();
+    for order in orders {
+        if !each.contains(&order) {
+            each.push(order);
+        }
+    }
+    each
 }
 
 /// For each two leaves of a tree, how many sums their own is inside of.
@@ -89,6 +195,9 @@ struct Meetings {
     number: usize,
     depths: Vec<u32>,
 }
+
+/// Threes of summands that orders are compared by, at most.
+const COMPARED: usize = 6000;
 
 impl Meetings {
     fn of(signature: &Signature, tree: &Skeleton) -> Meetings {
@@ -130,19 +239,28 @@ impl Meetings {
         left.filter(|_| deepest.next().is_none())
     }
 
+    /// Threes of summands, evenly spread.
+    fn threes(&self) -> impl Iterator<Item = [usize; 3]> {
+        let number = self.number;
+        let total = number * (number - 1) * (number - 2) / 6;
+        let all = (0..number).flat_map(|x| (0..x).flat_map(move |y| (0..y).map(move |z| [x, y, z])));
+        all.step_by(total.div_ceil(COMPARED).max(1))
+    }
+
+    /// Of how many threes these say which two meet first.
+    fn told(&self) -> i64 {
+        self.threes().filter(|&three| self.first_of(three).is_some()).count() as i64
+    }
+
     /// Of all threes of which these say which two meet first, those of which the others say the same, and the rest: an
     /// order that tells less is less of an answer.
     fn compared_with(&self, other: &Meetings) -> (i64, i64) {
         let (mut alike, mut otherwise) = (0, 0);
-        for x in 0..self.number {
-            for y in 0..x {
-                for z in 0..y {
-                    let Some(first) = self.first_of([x, y, z]) else { continue };
-                    match other.first_of([x, y, z]) == Some(first) {
-                        true => alike += 1,
-                        false => otherwise += 1,
-                    }
-                }
+        for three in self.threes() {
+            let Some(first) = self.first_of(three) else { continue };
+            match other.first_of(three) == Some(first) {
+                true => alike += 1,
+                false => otherwise += 1,
             }
         }
         (alike, otherwise)
@@ -191,25 +309,48 @@ mod tests {
             found = Skeleton::Sum(std::iter::once(found).chain(leaves).collect());
         }
         assert_ne!(found, whole);
-        assert_eq!(nearest(&signature, &found), Some(whole));
+        assert_eq!(Regular::of(&signature).nearest(&found, 2), Some(whole));
     }
 
     #[test]
     fn a_summand_in_a_wrong_place_does_not_matter() {
         let found = chain([1, 26].into_iter().chain((2..26).rev()).chain([0]));
-        assert_eq!(nearest(&signature(27), &found), Some(chain((0..27).rev())));
+        assert_eq!(Regular::of(&signature(27)).nearest(&found, 2), Some(chain((0..27).rev())));
+    }
+
+    #[test]
+    fn lanes_and_groups_are_made_whole() {
+        let leaf = |k| Skeleton::Leaf(Summand::Product(k));
+        let c = Skeleton::Leaf(Summand::C);
+        let lane = |from: usize| Join::Chain.of((from..16).step_by(4).map(leaf).collect());
+        let lanes: Vec<Skeleton> = (0..4).map(lane).collect();
+        let whole = Skeleton::Sum(vec![c.clone(), Join::Flat.of(lanes.clone())]);
+        // The last of a lane is taken for one of the next.
+        let short = |lane: &Skeleton| match lane {
+            Skeleton::Sum(children) => children[0].clone(),
+            other => other.clone(),
+        };
+        let mixed = Skeleton::Sum(vec![lanes[1].clone(), leaf(12)]);
+        let found = Skeleton::Sum(vec![short(&lanes[0]), mixed, lanes[2].clone(), lanes[3].clone()]);
+        let found = Skeleton::Sum(vec![c.clone(), found]);
+        assert_eq!(Regular::of(&signature(16)).nearest(&found, 5), Some(whole));
+        let pair = |k: usize| Skeleton::Sum(vec![leaf(k), leaf(k + 1)]);
+        let pairs = |k: usize| Skeleton::Sum(vec![pair(k), pair(k + 2)]);
+        let whole = Skeleton::Sum(vec![c.clone(), Skeleton::Sum(vec![pairs(0), pairs(4)])]);
+        let found = Skeleton::Sum(vec![c, Skeleton::Sum(vec![pair(0), pair(2), pairs(4)])]);
+        assert_eq!(Regular::of(&signature(8)).nearest(&found, 5), Some(whole));
     }
 
     #[test]
     fn what_is_like_none_has_none() {
         let found = chain([3, 7, 0, 12, 9, 1, 14, 5, 11, 2, 15, 8, 4, 13, 6, 10].into_iter());
-        assert_eq!(nearest(&signature(16), &found), None);
+        assert_eq!(Regular::of(&signature(16)).nearest(&found, 2), None);
         let flat = Skeleton::Sum(
             (0..16)
                 .map(|k| Skeleton::Leaf(Summand::Product(k)))
                 .chain([Skeleton::Leaf(Summand::C)])
                 .collect(),
         );
-        assert_eq!(nearest(&signature(16), &flat), None);
+        assert_eq!(Regular::of(&signature(16)).nearest(&flat, 2), None);
     }
 }

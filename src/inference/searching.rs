@@ -148,10 +148,19 @@ fn anew(
         progress.step("search for rules, the same in all sums", None);
         looked = looking::regular(starts, looked);
     }
-    if !looked[0].is_all_but_explained(evidence) {
+    if !looked[0].is_explained() {
+        progress.step("search for rules, sum by sum", None);
+        let before = looked.len();
+        looked = looking::exchanged_sums(starts, looked);
+        if looked.len() > before && looked[0].is_nearly_explained(evidence) {
+            looked = looking::best_regrouped(evidence, looked);
+        }
+    }
+    let is_summed = looked[0].is_summed_at_all(evidence) && looked[0].is_nearly_explained(evidence);
+    if !looked[0].is_explained() && !is_summed {
         progress.step("search for rules that sums share", None);
         looked = looking::shared(starts, looked);
-        if looked[0].is_nearly_explained(evidence) {
+        if !is_soon && looked[0].is_nearly_explained(evidence) {
             looked = looking::best_regrouped(evidence, looked);
         }
     }

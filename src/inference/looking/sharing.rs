@@ -13,19 +13,26 @@ use crate::inference::alike::{self, Sharing};
 use crate::inference::looking::Starts;
 use crate::inference::nodewise::{self, Effort, Start};
 
-/// Trees whose sums are taken to share rules.
-const TREES: usize = 3;
+/// Trees whose sums are taken to share rules, of those that exchanged summands show and of all.
+const EXCHANGED: usize = 2;
+const TREES: usize = 4;
 /// Where little effort leaves no more than one of so many answers unexplained, more is made.
 const WORTH_MORE: usize = 5;
 /// Where no more than one of so many answers contradicts the best of these, other trees are tried.
 const REGROUPED_SHARED: usize = 3;
 
-/// Rules that sums share, in the trees that masks show and in the regular ones that are most like what a closer look shows,
-/// until one explains nearly everything. The best first, without those that are far from it.
+/// Rules that sums share, in the trees that exchanged summands and masks show and in the regular ones that are most like
+/// what a closer look shows, until one explains nearly everything. Where one does already, only in other trees that exchanged
+/// summands show. The best first, without those that are far from it.
 pub fn shared(starts: &Starts, mut looked: Vec<Looked>) -> Vec<Looked> {
     let evidence = starts.evidence;
-    let trees = starts.shown(0).chain(starts.regulars()).chain(starts.shown(1));
-    let trees = distinct(trees, TREES);
+    let exchanged = distinct(starts.exchanged(), EXCHANGED);
+    let trees = if looked[0].is_all_but_explained(evidence) {
+        exchanged.into_iter().filter(|tree| !looked[0].has_the_same_sums(tree)).collect()
+    } else {
+        let others = starts.shown(0).chain(starts.regulars()).chain(starts.shown(1));
+        distinct(exchanged.into_iter().chain(others), TREES)
+    };
     let look = |start: &Model, model: Model, rules: Start, effort: Effort| {
         let fitted = nodewise::fit_shared(evidence, model, rules, effort);
         Looked { start: start.clone(), fitted, is_cut: false, summed: None }

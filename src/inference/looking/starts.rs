@@ -5,19 +5,22 @@ use mmaprobe_model::Model;
 use crate::inference::asking::Outline;
 use crate::inference::evidence::Evidence;
 use crate::inference::order::Skeleton;
-use crate::inference::regular;
+use crate::inference::regular::{self, Regular};
 use crate::inference::structure::{self, Structure};
 
 /// The first of these models that add otherwise than all before, so many at most.
 pub(super) fn distinct(models: impl Iterator<Item = Model>, most: usize) -> Vec<Model> {
     let mut chosen: Vec<Model> = Vec::new();
     for model in models {
-        if chosen.len() < most && !chosen.iter().any(|known| known.tree.adds_the_same(&model.tree)) {
+        if chosen.len() < most && !chosen.iter().any(|known| known.tree.has_the_same_sums(&model.tree)) {
             chosen.push(model);
         }
     }
     chosen
 }
+
+/// So many times more is alike than not between orders that are like each other.
+const ALIKE: i64 = 2;
 
 /// What there is to start from.
 #[derive(Clone, Copy)]
@@ -52,6 +55,15 @@ impl Starts<'_, '_> {
         scaled.chain(self.structures().take(1)).chain(self.closer().take(closer)).map(|(_, start)| start)
     }
 
+    /// The trees that exchanged summands show.
+    pub(super) fn exchanged(&self) -> impl Iterator<Item = Model> {
+        let signature = self.evidence.signature();
+        self.outline.exchanged.iter().flat_map(move |order| {
+            let start = move |s| structure::start(signature, order, s);
+            Structure::closer(signature, order).into_iter().map(start)
+        })
+    }
+
     /// Structures of the orders that a closer look has shown, or that hardly differ from those found.
     pub(super) fn closer(&self) -> impl Iterator<Item = (Structure, Model)> {
         let Outline { order, nested, closer, .. } = self.outline;
@@ -71,18 +83,20 @@ impl Starts<'_, '_> {
 
     /// The regular order that the first of those is most like.
     pub(super) fn regular(&self) -> Option<Model> {
-        self.like_regular(self.outline.closer.first()?)
+        let regular = Regular::of(self.evidence.signature());
+        self.like_regular(&regular, self.outline.closer.first()?)
     }
 
     /// The regular orders that those are most like, each once.
     pub(super) fn regulars(&self) -> Vec<Model> {
-        distinct(self.outline.closer.iter().filter_map(|order| self.like_regular(order)), usize::MAX)
+        let regular = Regular::of(self.evidence.signature());
+        let orders = self.outline.closer.iter();
+        distinct(orders.filter_map(|order| self.like_regular(&regular, order)), usize::MAX)
     }
 
-    fn like_regular(&self, order: &Skeleton) -> Option<Model> {
-        let signature = self.evidence.signature();
-        let regular = regular::nearest(signature, order)?;
-        Some(structure::start(signature, &regular, Structure::Plain))
+    fn like_regular(&self, regular: &Regular, order: &Skeleton) -> Option<Model> {
+        let regular = regular.nearest(order, ALIKE)?;
+        Some(structure::start(self.evidence.signature(), &regular, Structure::Plain))
     }
 
     /// What is tried when none of those is enough: aligned sums, and orders where the formats show none.

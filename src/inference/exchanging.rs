@@ -1,0 +1,334 @@
+//! The order of summation from which summands [can be exchanged](mmaprobe_probes::exchanging).
+//!
+//! Of three summands, the two that can be exchanged whatever their values meet before the third; from enough of such
+//! [triples] a tree follows, whatever its sums keep and however they round. Then each of its sums is asked about with more
+//! values. Where factors have little range, hardly any values of three products tell anything; then
+//! a large c shows more.
+
+mod beside_c;
+
+use mmaprobe_probes::exchanging::{self, Questions, Trial};
+use mmaprobe_probes::handing;
+use mmaprobe_probes::{DotAdd, Probe, Summand};
+use rand_xoshiro::Xoshiro256PlusPlus;
+use rand_xoshiro::rand_core::SeedableRng;
+
+use super::depth;
+use super::evidence::Evidence;
+use super::fit::thinned;
+use super::grouping::{as_skeleton, divided, triples_of};
+use super::order::Skeleton;
+use super::triples::{self, Triple};
+use crate::device::DeviceError;
+
+/// Values that some threes are tried with, and how many threes: with c, and without.
+const TRIALS: usize = 128;
+const LOOKED_AT: usize = 12;
+/// The most threes; of those values, the ones that tell most, with which all of them are tried; and the most questions.
+const MOST_THREES: usize = 1000;
+const TELLING: usize = 24;
+const QUESTIONS: usize = 60_000;
+/// Threes that those are chosen of.
+const MOST_SEEN: usize = 20 * MOST_THREES;
+/// Values with which each sum of a tree is asked about, beside those that tell most.
+const CLOSELY: usize = 40;
+/// Threes of summands that one sum is asked about with.
+const OF_ONE_SUM: usize = 20;
+/// Times that the sums of a tree are asked about.
+const ROUNDS: usize = 3;
+/// Votes of values that three summands hand on alike, where others have one.
+const HANDED_ON: usize = 4;
+
+/// Sets the seeds of trials apart from others.
+const EXCHANGED: u64 = 0x65_7863_6861_6e67;
+
+/// The orders that exchanged summands show, if any.
+///
+/// # Errors
+/// If the device fails.
+pub fn orders(evidence: &mut Evidence, cuts: &[i32], seed: u64) -> Result<Vec<Skeleton>, DeviceError> {
+    let signature = *evidence.signature();
+    if signature.k < 2 {
+        return Ok(Vec::new());
+    }
+    let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed ^ EXCHANGED);
+    let within = depth::unchanged(evidence).exponents;
+    let trials = exchanging::trials(&signature, TRIALS, &within, cuts, &mut rng);
+    let beside_c = handing::trials(&signature, TRIALS, cuts, &mut rng);
+    let mut threes = Threes::of(signature.summands().collect());
+    let telling = threes.ask(evidence, &trials)?;
+    let more = thinned(&trials, CLOSELY);
+    let mut orders: Vec<Skeleton> = Vec::new();
+    for of_kind in kinds(&telling) {
+        let Some(tree) = threes.tree(evidence, &of_kind) else { continue };
+        let others =
+            more.iter().filter(|trial| of_kind.iter().any(|known| known.cancels() == trial.cancels()));
+        let closely: Vec<Trial> = of_kind.iter().chain(others).copied().collect();
+        let tree = threes.refined(evidence, tree, &closely)?;
+        if !orders.contains(&tree) {
+            orders.push(tree);
+        }
+    }
+    if orders.is_empty() || threes.is_hardly_told_with_c(evidence, &telling) {
+        orders.extend(beside_c::chains(evidence, &beside_c)?);
+    }
+    orders.retain(|order| !order.is_flat());
+    Ok(orders)
+}
+
+/// All trials, those in which two values cancel, and the others: where something is made of a value on its way to the sum
+/// that it meets others in, one kind is led astray more often than the other.
+fn kinds(trials: &[Trial]) -> [Vec<Trial>; 3] {
+    let (cancelling, others) = trials.iter().partition(|trial| trial.cancels());
+    [trials.to_vec(), cancelling, others]
+}
+
+fn probe(dot_adds: Vec<DotAdd>) -> Probe {
+    Probe { name: exchanging::NAME, question: exchanging::QUESTION, source: exchanging::SOURCE, dot_adds }
+}
+
+/// Threes of summands.
+struct Threes {
+    summands: Vec<Summand>,
+    /// Of their indices.
+    threes: Vec<[usize; 3]>,
+}
+
+impl Threes {
+    fn of(summands: Vec<Summand>) -> Threes {
+        Threes { threes: triples_of(summands.len(), MOST_SEEN), summands }
+    }
+
+    /// Tries some of them with all values, and then all with those that tell most: these.
+    fn ask(&mut self, evidence: &mut Evidence, trials: &[Trial]) -> Result<Vec<Trial>, DeviceError> {
+        let (with_c, without): (Vec<[usize; 3]>, Vec<[usize; 3]>) =
+            self.threes.iter().partition(|three| self.has_c(**three));
+        let looked_at = [with_c, without].map(|threes| thinned(&threes, LOOKED_AT)).concat();
+        evidence.ask_aside(vec![self.probe(evidence, &looked_at, trials)])?;
+        self.threes.truncate(MOST_THREES);
+        let most = (QUESTIONS / (6 * self.threes.len())).min(TELLING);
+        let [_, cancelling, others] = kinds(trials);
+        let telling =
+            [cancelling, others].map(|kind| self.telling(evidence, &looked_at, &kind, most / 2)).concat();
+        evidence.ask_aside(vec![self.probe(evidence, &self.threes, &telling)])?;
+        Ok(telling)
+    }
+
+    fn has_c(&self, three: [usize; 3]) -> bool {
+        three.iter().any(|&index| self.summands[index] == Summand::C)
+    }
+
+    /// These threes with these values, and each summand with each value alone.
+    fn probe(&self, evidence: &Evidence, threes: &[[usize; 3]], trials: &[Trial]) -> Probe {
+        let mut dot_adds = Vec::new();
+        for &three in threes {
+            for trial in trials {
+                dot_adds.extend(self.questions(evidence, three, trial).into_iter().flatten());
+                dot_adds.extend(self.alone(evidence, three, trial).into_iter().flatten().flatten());
+            }
+        }
+        probe(dot_adds)
+    }
+
+    fn questions(&self, evidence: &Evidence, three: [usize; 3], trial: &Trial) -> Questions {
+        exchanging::questions(evidence.signature(), three.map(|index| self.summands[index]), trial)
+    }
+
+    /// Each of three with each of the values, and nothing else.
+    fn alone(&self, evidence: &Evidence, three: [usize; 3], trial: &Trial) -> [[Option<DotAdd>; 3]; 3] {
+        let signature = evidence.signature();
+        [0, 1, 2]
+            .map(|value| three.map(|index| exchanging::alone(signature, self.summands[index], trial, value)))
+    }
+
+    /// So many of these trials, at most: each says something of threes of which those before it say little.
+    fn telling(
+        &self,
+        evidence: &Evidence,
+        looked_at: &[[usize; 3]],
+        trials: &[Trial],
+        most: usize,
+    ) -> Vec<Trial> {
+        let says = |trial: &Trial| {
+            looked_at.iter().map(|&three| self.first(evidence, three, trial).is_some()).collect()
+        };
+        let mut shown: Vec<(&Trial, Vec<bool>)> = trials.iter().map(|trial| (trial, says(trial))).collect();
+        let mut told = vec![0usize; looked_at.len()];
+        let mut telling = Vec::new();
+        while telling.len() < most {
+            let gain = |says: &[bool]| -> usize {
+                says.iter().zip(&told).filter(|(says, _)| **says).map(|(_, told)| 60 / (1 + told)).sum()
+            };
+            let best =
+                (0..shown.len()).max_by_key(|&index| (gain(&shown[index].1), std::cmp::Reverse(index)));
+            let Some(best) = best.filter(|&index| gain(&shown[index].1) > 0) else { break };
+            let (trial, says) = shown.remove(best);
+            told.iter_mut().zip(says).for_each(|(told, says)| *told += usize::from(says));
+            telling.push(*trial);
+        }
+        telling
+    }
+
+    /// For each of three, whether the other two can be exchanged.
+    fn exchangeable(&self, evidence: &Evidence, three: [usize; 3], trial: &Trial) -> [Option<bool>; 3] {
+        let questions = self.questions(evidence, three, trial);
+        let answers = questions.each_ref().map(|question| evidence.answer(question.as_ref()?));
+        exchanging::exchangeable(&answers)
+    }
+
+    /// Whether three hand on the same of each value that is alone.
+    fn is_handed_on(&self, evidence: &Evidence, three: [usize; 3], trial: &Trial) -> bool {
+        let is_same = |questions: &[Option<DotAdd>; 3]| {
+            let answers = questions.each_ref().map(|question| evidence.answer(question.as_ref()?));
+            let mut known = answers.iter().flatten();
+            known.next().is_none_or(|first| known.all(|other| other == first))
+        };
+        // Beside zeros of either sign, a zero comes out as they say.
+        trial.negative != 0 || self.alone(evidence, three, trial).iter().all(is_same)
+    }
+
+    /// Which two of three meet first: the number of the one that is left, if these values show one.
+    fn first(&self, evidence: &Evidence, three: [usize; 3], trial: &Trial) -> Option<usize> {
+        let ways = self.exchangeable(evidence, three, trial);
+        let mut alike = (0..3).filter(|&way| ways[way] == Some(true));
+        let first = alike.next()?;
+        (alike.next().is_none() && ways.contains(&Some(false))).then_some(first)
+    }
+
+    /// Which two of three meet first, if any, by the votes of these trials; `None` where nothing could be compared.
+    fn vote(&self, evidence: &Evidence, three: [usize; 3], trials: &[Trial]) -> Option<Option<Triple>> {
+        let mut votes = [0usize; 3];
+        let mut is_told = false;
+        for trial in trials {
+            is_told |= self.exchangeable(evidence, three, trial).iter().flatten().count() > 1;
+            if let Some(first) = self.first(evidence, three, trial) {
+                votes[first] += if self.is_handed_on(evidence, three, trial) { HANDED_ON } else { 1 };
+            }
+        }
+        let most = (0..3).max_by_key(|&way| votes[way])?;
+        let is_first = 2 * votes[most] > votes.iter().sum();
+        is_told.then(|| is_first.then(|| divided(three)[most]))
+    }
+
+    /// The tree that these trials show, if they show any.
+    fn tree(&self, evidence: &Evidence, trials: &[Trial]) -> Option<Skeleton> {
+        let mut asked = Vec::new();
+        let mut rooted: Vec<Triple> = Vec::new();
+        for &three in &self.threes {
+            let Some(first) = self.vote(evidence, three, trials) else { continue };
+            asked.push(three);
+            rooted.extend(first);
+        }
+        if rooted.is_empty() {
+            return None;
+        }
+        let all: Vec<usize> = (0..self.summands.len()).collect();
+        let leaves: Vec<Skeleton> = self.summands.iter().copied().map(Skeleton::Leaf).collect();
+        Some(as_skeleton(&triples::tree(&all, &asked, &rooted), &leaves, &Skeleton::Sum))
+    }
+
+    /// Whether the formats hold next to no values that c could exchange with products.
+    fn is_hardly_told_with_c(&self, evidence: &Evidence, telling: &[Trial]) -> bool {
+        let with_c: Vec<[usize; 3]> =
+            self.threes.iter().copied().filter(|&three| self.has_c(three)).collect();
+        let is_told =
+            |&&three: &&[usize; 3]| telling.iter().any(|trial| self.first(evidence, three, trial).is_some());
+        2 * with_c.iter().filter(is_told).count() < with_c.len()
+    }
+
+    /// The tree with the orders inside of its sums that more values show.
+    fn refined(
+        &self,
+        evidence: &mut Evidence,
+        tree: Skeleton,
+        trials: &[Trial],
+    ) -> Result<Skeleton, DeviceError> {
+        let mut tree = tree;
+        for _ in 0..ROUNDS {
+            let mut threes = Vec::new();
+            self.looked_into(&tree, &mut threes);
+            evidence.ask_aside(vec![self.probe(evidence, &threes, trials)])?;
+            let refined = self.rebuilt(evidence, &tree, trials);
+            if refined == tree {
+                break;
+            }
+            tree = refined;
+        }
+        Ok(tree)
+    }
+
+    /// The number of a summand that stands for a sum.
+    fn nearest(&self, skeleton: &Skeleton) -> usize {
+        let nearest = skeleton.nearest();
+        self.summands.iter().position(|summand| *summand == nearest).expect("all summands have a number")
+    }
+
+    /// The threes to ask about the sums of a tree.
+    fn looked_into(&self, tree: &Skeleton, threes: &mut Vec<[usize; 3]>) {
+        let Skeleton::Sum(children) = tree else { return };
+        let number = |index: usize| self.nearest(&children[index]);
+        threes.extend(triples_of(children.len(), OF_ONE_SUM).into_iter().map(|three| three.map(number)));
+        children.iter().for_each(|child| self.looked_into(child, threes));
+    }
+
+    /// A tree with the orders inside of its sums that these trials show.
+    fn rebuilt(&self, evidence: &Evidence, tree: &Skeleton, trials: &[Trial]) -> Skeleton {
+        let Skeleton::Sum(children) = tree else { return tree.clone() };
+        let children: Vec<Skeleton> =
+            children.iter().map(|child| self.rebuilt(evidence, child, trials)).collect();
+        if children.len() < 3 {
+            return Skeleton::Sum(children);
+        }
+        let numbers: Vec<usize> = children.iter().map(|child| self.nearest(child)).collect();
+        let mut asked = Vec::new();
+        let mut rooted: Vec<Triple> = Vec::new();
+        let place = |number: usize| numbers.iter().position(|other| *other == number);
+        for three in triples_of(children.len(), OF_ONE_SUM) {
+            let Some(first) = self.vote(evidence, three.map(|index| numbers[index]), trials) else {
+                continue;
+            };
+            asked.push(three);
+            let placed = first.and_then(|([x, y], z)| Some(([place(x)?, place(y)?], place(z)?)));
+            rooted.extend(placed);
+        }
+        let all: Vec<usize> = (0..children.len()).collect();
+        as_skeleton(&triples::tree(&all, &asked, &rooted), &children, &Skeleton::Sum)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ops::ControlFlow;
+
+    use mmaprobe_machines::{Unit, generate};
+
+    use super::*;
+    use crate::device::Device;
+    use crate::device::machine::MachineDevice;
+    use crate::inference::{Silent, asking};
+
+    /// The orders that exchanged summands of a random machine show.
+    fn shown(seed: u64, index: u64) -> Vec<String> {
+        let device = MachineDevice::new("a machine", Unit::sound(generate::machine(seed, index)));
+        let mut evidence = Evidence::new(&device, &device.instructions()[0]);
+        asking::first(&mut evidence, 1).expect("it answers");
+        let ControlFlow::Continue(mut outline) = asking::outline(&mut evidence, &Silent).expect("it answers")
+        else {
+            panic!("a sound machine is distrusted");
+        };
+        asking::closer(&mut evidence, &mut outline, 1).expect("it answers");
+        outline.exchanged.iter().map(Skeleton::to_string).collect()
+    }
+
+    /// Sums that are exact and not normalised: where their order shows, it does in signs of zeros.
+    #[test]
+    fn orders_are_found_that_masks_do_not_show() {
+        let pairwise = "((((c p0) (p1 p2)) ((p3 p4) (p5 p6))) ((p7 p8) (p9 p10)))";
+        assert_eq!(shown(421, 78)[0], pairwise);
+    }
+
+    #[test]
+    fn a_sum_of_all_summands_shows_no_order() {
+        assert_eq!(shown(421, 18), Vec::<String>::new());
+    }
+}

@@ -1,0 +1,165 @@
+//! Groups of products that are added to c one after the other.
+//!
+//! Products of factors with little range are added exactly, in whatever order. But beside a large c, those of one group can
+//! be exchanged, and those of two cannot; c [handed on](crate::inference::handing) shows which of two groups comes first.
+
+use mmaprobe_probes::handing::{self, Trial};
+use mmaprobe_probes::{DotAdd, Signature, Summand};
+
+use super::probe;
+use crate::device::DeviceError;
+use crate::inference::evidence::Evidence;
+use crate::inference::fit::thinned;
+use crate::inference::grouping::mixed;
+use crate::inference::order::Skeleton;
+
+/// Pairs of products that are tried with all values.
+const LOOKED_AT: usize = 24;
+/// Of these values, the ones that tell most, with which all pairs are tried.
+const TELLING: usize = 16;
+/// Pairs of the products of two groups, to find out which group comes first.
+const ORDERED: usize = 6;
+
+/// Two products.
+type Pair = [usize; 2];
+
+/// Chains from c of the groups that products are in which can be exchanged beside it, with those of a group added to each
+/// other first, and at once; none where all can be exchanged.
+pub(super) fn chains(evidence: &mut Evidence, trials: &[Trial]) -> Result<Vec<Skeleton>, DeviceError> {
+    let signature = *evidence.signature();
+    let k = signature.k;
+    let pairs: Vec<Pair> = (0..k).flat_map(|p| (p + 1..k).map(move |q| [p, q])).collect();
+    let looked_at = thinned(&mixed(&pairs), LOOKED_AT);
+    ask(evidence, &looked_at, trials, exchanged)?;
+    let mut shown: Vec<(usize, &Trial)> = trials
+        .iter()
+        .map(|trial| (looked_at.iter().filter(|&&pair| differs(evidence, pair, trial)).count(), trial))
+        .filter(|(pairs, _)| *pairs > 0)
+        .collect();
+    // A stable sort: the first among equals.
+    shown.sort_by_key(|(pairs, _)| std::cmp::Reverse(*pairs));
+    let telling: Vec<Trial> = shown.iter().take(TELLING).map(|(_, trial)| **trial).collect();
+    ask(evidence, &pairs, &telling, exchanged)?;
+    let groups = groups(k, |pair| telling.iter().any(|trial| differs(evidence, pair, trial)));
+    if groups.len() < 2 {
+        return Ok(Vec::new());
+    }
+    let groups = in_order(evidence, groups, &telling)?;
+    let mut chains = vec![chain(&groups, true), chain(&groups, false)];
+    chains.dedup();
+    Ok(chains)
+}
+
+/// Asks something about these pairs with each of these values.
+fn ask(
+    evidence: &mut Evidence,
+    pairs: &[Pair],
+    trials: &[Trial],
+    questions: impl Fn(&Signature, Pair, &Trial) -> [Option<DotAdd>; 2],
+) -> Result<(), DeviceError> {
+    let signature = *evidence.signature();
+    let each = pairs.iter().flat_map(|&pair| trials.iter().map(move |trial| (pair, trial)));
+    let dot_adds = each.flat_map(|(pair, trial)| questions(&signature, pair, trial)).flatten().collect();
+    evidence.ask_aside(vec![probe(dot_adds)])
+}
+
+/// c and both products.
+fn both(signature: &Signature, [p, q]: Pair, trial: &Trial) -> Option<DotAdd> {
+    handing::question(signature, trial.c, &[(p, trial.first), (q, trial.second)])
+}
+
+/// The same, and with the products exchanged.
+fn exchanged(signature: &Signature, [p, q]: Pair, trial: &Trial) -> [Option<DotAdd>; 2] {
+    [both(signature, [p, q], trial), both(signature, [q, p], trial)]
+}
+
+/// Whether it makes a difference.
+fn differs(evidence: &Evidence, pair: Pair, trial: &Trial) -> bool {
+    let questions = exchanged(evidence.signature(), pair, trial);
+    let [one, other] = questions.map(|question| evidence.answer(&question?));
+    one.zip(other).is_some_and(|(one, other)| one != other)
+}
+
+/// Products in groups, each with those most of which it can be exchanged with.
+fn groups(k: usize, differs: impl Fn(Pair) -> bool) -> Vec<Vec<usize>> {
+    let mut groups: Vec<Vec<usize>> = Vec::new();
+    for product in 0..k {
+        let is_own = |group: &&mut Vec<usize>| {
+            2 * group.iter().filter(|&&one| differs([one, product])).count() < group.len()
+        };
+        match groups.iter_mut().find(is_own) {
+            Some(group) => group.push(product),
+            None => groups.push(vec![product]),
+        }
+    }
+    groups
+}
+
+/// The groups in the order in which they come to c: what comes out with a product of the first, given back as c with one
+/// of the second, mostly comes out as both at once.
+fn in_order(
+    evidence: &mut Evidence,
+    groups: Vec<Vec<usize>>,
+    trials: &[Trial],
+) -> Result<Vec<Vec<usize>>, DeviceError> {
+    let of_two = |x: usize, y: usize| {
+        let all: Vec<Pair> = groups[x].iter().flat_map(|&p| groups[y].iter().map(move |&q| [p, q])).collect();
+        thinned(&all, ORDERED)
+    };
+    let twos = || (0..groups.len()).flat_map(|y| (0..y).map(move |x| (x, y)));
+    let pairs: Vec<Pair> =
+        twos().flat_map(|(x, y)| of_two(x, y)).flat_map(|[p, q]| [[p, q], [q, p]]).collect();
+    ask(evidence, &pairs, trials, |signature, [p, q], trial| {
+        [handing::question(signature, trial.c, &[(p, trial.first)]), both(signature, [p, q], trial)]
+    })?;
+    let next = |evidence: &Evidence, [p, q]: Pair, trial: &Trial| {
+        let signature = evidence.signature();
+        let alone = handing::question(signature, trial.c, &[(p, trial.first)])?;
+        let handed = handing::handed(signature, evidence.answer(&alone)?)?;
+        handing::question(signature, handed, &[(q, trial.second)])
+    };
+    let mut second = Vec::new();
+    for &pair in &pairs {
+        second.extend(trials.iter().filter_map(|trial| next(evidence, pair, trial)));
+    }
+    evidence.ask_aside(vec![probe(second)])?;
+    let is_handed = |pair: Pair, trial: &&Trial| {
+        let at_once = both(evidence.signature(), pair, trial).and_then(|question| evidence.answer(&question));
+        let handed = next(evidence, pair, trial).and_then(|question| evidence.answer(&question));
+        at_once.is_some() && at_once == handed
+    };
+    let handed = |pair: Pair| trials.iter().filter(|trial| is_handed(pair, trial)).count() as i64;
+    let mut earlier = vec![0i64; groups.len()];
+    for (x, y) in twos() {
+        let balance: i64 = of_two(x, y).into_iter().map(|[p, q]| handed([p, q]) - handed([q, p])).sum();
+        earlier[x] += balance.signum();
+        earlier[y] -= balance.signum();
+    }
+    let mut ranked: Vec<(i64, Vec<usize>)> = earlier.into_iter().zip(groups).collect();
+    ranked.sort_by_key(|(earlier, _)| std::cmp::Reverse(*earlier));
+    Ok(ranked.into_iter().map(|(_, group)| group).collect())
+}
+
+/// A chain from c of these groups.
+fn chain(groups: &[Vec<usize>], is_summed_first: bool) -> Skeleton {
+    groups.iter().fold(Skeleton::Leaf(Summand::C), |sum, group| {
+        let products = group.iter().map(|&k| Skeleton::Leaf(Summand::Product(k)));
+        Skeleton::Sum(if is_summed_first && group.len() > 1 {
+            vec![sum, Skeleton::Sum(products.collect())]
+        } else {
+            std::iter::once(sum).chain(products).collect()
+        })
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn products_are_grouped_with_those_they_can_be_exchanged_with() {
+        // One pair of a group differs by chance.
+        let differs = |[p, q]: Pair| p % 2 != q % 2 || [p, q] == [2, 6];
+        assert_eq!(groups(8, differs), [[0, 2, 4, 6], [1, 3, 5, 7]]);
+    }
+}
