@@ -31,7 +31,7 @@ pub struct Trial {
 }
 
 impl Trial {
-    /// Whether two of the values leave at most little of each other.
+    /// Whether the first two of the values leave at most little of each other.
     pub fn cancels(&self) -> bool {
         let [x, y, _] = self.values;
         x.negative != y.negative && x.leading() == y.leading()
@@ -57,19 +57,24 @@ pub fn alone(signature: &Signature, summand: Summand, trial: &Trial, value: usiz
     beside_zeros(signature, &[(summand, trial.values[value])], trial)
 }
 
-/// A question about these values, with all others +0 or −0 as a trial says.
+/// A question about these values, with all others +0 or −0 as a trial says; `None` where the formats do not hold them.
 fn beside_zeros(signature: &Signature, values: &[(Summand, Dyadic)], trial: &Trial) -> Option<DotAdd> {
-    if trial.negative == 0 {
-        return place::question(signature, values);
-    }
+    type Values = Vec<(Summand, Dyadic)>;
+    let (zeros, others): (Values, Values) = values.iter().partition(|(_, value)| value.significand == 0);
+    // Scales are chosen for what is not zero; zeros keep their signs beside any.
+    let mut question = place::question(signature, &others)?;
     let minus = Dyadic { negative: true, ..Dyadic::new(0, 0) };
     let is_free = |summand: &Summand| values.iter().all(|(own, _)| own != summand);
-    let others = signature
+    let negative = signature
         .summands()
         .enumerate()
         .filter(|(index, summand)| trial.negative >> (index % 64) & 1 == 1 && is_free(summand));
-    let others: Vec<(Summand, Dyadic)> = others.map(|(_, summand)| (summand, minus)).collect();
-    place::question(signature, &[values, &others].concat())
+    let negative = negative.map(|(_, summand)| (summand, minus));
+    let is_set = zeros
+        .into_iter()
+        .chain(negative)
+        .all(|(summand, zero)| place::set(&mut question, signature, summand, zero));
+    is_set.then_some(question)
 }
 
 /// For each of three summands, whether the other two can be exchanged, which these answers show or not; `None` where
@@ -220,6 +225,22 @@ mod tests {
     #[test]
     fn all_of_one_sum_can_be_exchanged() {
         assert_eq!(exchanged(|values| values.iter().map(|&x| f64::from(x)).sum::<f64>() as f32), [0; 3]);
+    }
+
+    /// Block scales that bring 2^20 within reach of e2m1 leave the signs of zeros in other blocks alone.
+    #[test]
+    fn zeros_keep_their_signs_beside_scales() {
+        let scale = Some(mmaprobe_model::tree::Scale { format: format::UE8M0, block: 2 });
+        let factors = format::E2M1;
+        let signature = Signature { k: 6, a: factors, b: factors, c: format::FP32, d: format::FP32, scale };
+        let x = Dyadic::power(20);
+        let minus = Dyadic { negative: true, ..Dyadic::new(0, 0) };
+        let trial = Trial { values: [x, -x, minus], negative: 1 << 4 };
+        let three = [0, 1, 2].map(Summand::Product);
+        let [question, ..] = questions(&signature, three, &trial);
+        let question = question.expect("scales reach it");
+        let is_negative = |k: usize| question.a[k] == place::sign_bit(&factors);
+        assert_eq!([2, 3, 4, 5].map(is_negative), [true, false, true, false]);
     }
 
     /// A sum of zeros that is negative where one of two is: only signs of zeros show in which order it is formed.

@@ -270,8 +270,15 @@ pub fn each_sum(evidence: &mut Evidence, outline: &Outline, seed: u64) -> Result
         .chain(&outline.closer)
         .chain(&outline.nested)
         .chain([&outline.order.skeleton]);
+    let mut likeliest: Vec<&Skeleton> = Vec::new();
+    for tree in trees {
+        let is_new = likeliest.iter().all(|known| !known.has_the_same_sums(tree));
+        if is_new && likeliest.len() < TREES_ABOUT_SUMS {
+            likeliest.push(tree);
+        }
+    }
     let mut all: Vec<sums::Sum> = Vec::new();
-    for tree in trees.take(TREES_ABOUT_SUMS) {
+    for tree in likeliest {
         for mut sum in nodewise::sums(&structure::start(&signature, tree, Structure::Plain)) {
             sum.iter_mut().for_each(|summands| summands.sort_unstable());
             sum.sort_unstable();

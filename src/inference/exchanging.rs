@@ -24,7 +24,8 @@ use crate::device::DeviceError;
 /// Values that some threes are tried with, and how many threes: with c, and without.
 const TRIALS: usize = 128;
 const LOOKED_AT: usize = 12;
-/// The most threes; of those values, the ones that tell most, with which all of them are tried; and the most questions.
+/// The most threes; of those values, the ones that tell most, with which all of them are tried; and about the most questions
+/// that all are asked.
 const MOST_THREES: usize = 1000;
 const TELLING: usize = 24;
 const QUESTIONS: usize = 60_000;
@@ -61,8 +62,8 @@ pub fn orders(evidence: &mut Evidence, cuts: &[i32], seed: u64) -> Result<Vec<Sk
     let mut orders: Vec<Skeleton> = Vec::new();
     for of_kind in kinds(&telling) {
         let Some(tree) = threes.tree(evidence, &of_kind) else { continue };
-        let others =
-            more.iter().filter(|trial| of_kind.iter().any(|known| known.cancels() == trial.cancels()));
+        let is_of_kind = |trial: &&Trial| of_kind.iter().any(|known| known.cancels() == trial.cancels());
+        let others = more.iter().filter(is_of_kind).filter(|trial| !of_kind.contains(trial));
         let closely: Vec<Trial> = of_kind.iter().chain(others).copied().collect();
         let tree = threes.refined(evidence, tree, &closely)?;
         if !orders.contains(&tree) {
@@ -124,7 +125,9 @@ impl Threes {
         for &three in threes {
             for trial in trials {
                 dot_adds.extend(self.questions(evidence, three, trial).into_iter().flatten());
-                dot_adds.extend(self.alone(evidence, three, trial).into_iter().flatten().flatten());
+                if trial.negative == 0 {
+                    dot_adds.extend(self.alone(evidence, three, trial).into_iter().flatten().flatten());
+                }
             }
         }
         probe(dot_adds)
@@ -274,12 +277,13 @@ impl Threes {
     /// A tree with the orders inside of its sums that these trials show.
     fn rebuilt(&self, evidence: &Evidence, tree: &Skeleton, trials: &[Trial]) -> Skeleton {
         let Skeleton::Sum(children) = tree else { return tree.clone() };
+        // Those that have been asked about.
+        let numbers: Vec<usize> = children.iter().map(|child| self.nearest(child)).collect();
         let children: Vec<Skeleton> =
             children.iter().map(|child| self.rebuilt(evidence, child, trials)).collect();
         if children.len() < 3 {
             return Skeleton::Sum(children);
         }
-        let numbers: Vec<usize> = children.iter().map(|child| self.nearest(child)).collect();
         let mut asked = Vec::new();
         let mut rooted: Vec<Triple> = Vec::new();
         let place = |number: usize| numbers.iter().position(|other| *other == number);

@@ -39,8 +39,18 @@ fn chains(groups: &[&[Skeleton]]) -> Vec<Skeleton> {
 
 /// Every regular order: what machines are built of, and what is like it.
 pub struct Regular {
-    orders: Vec<(Meetings, Skeleton)>,
+    orders: Vec<Known>,
+    /// The threes of summands that they are compared by.
+    threes: Vec<[usize; 3]>,
     signature: Signature,
+}
+
+/// A regular order, and what is known of it.
+struct Known {
+    order: Skeleton,
+    meetings: Meetings,
+    /// Of how many threes it says which two meet first.
+    told: i64,
 }
 
 impl Regular {
@@ -49,8 +59,13 @@ impl Regular {
         let mut orders: Vec<Skeleton> = likely(signature);
         orders.extend(chained_groups(signature));
         orders.extend(joined_groups(signature));
-        let with_meetings = |order| (Meetings::of(signature, &order), order);
-        Regular { orders: orders.into_iter().map(with_meetings).collect(), signature: *signature }
+        let threes = threes(signature.k + 1);
+        let known = |order: Skeleton| {
+            let meetings = Meetings::of(signature, &order);
+            let told = threes.iter().filter(|&&three| meetings.first_of(three).is_some()).count() as i64;
+            Known { order, meetings, told }
+        };
+        Regular { orders: orders.into_iter().map(known).collect(), threes, signature: *signature }
     }
 
     /// The one that an order which was found is most like, if it is like one: of three summands of which the one says
@@ -59,10 +74,10 @@ impl Regular {
     pub fn nearest(&self, found: &Skeleton, times: i64) -> Option<Skeleton> {
         let found = Meetings::of(&self.signature, found);
         let mut best: Option<(i64, &Skeleton)> = None;
-        for (meetings, order) in &self.orders {
-            let (alike, otherwise) = found.compared_with(meetings);
-            // Of those that say much the same of what is known, the one that says the least more.
-            let more = meetings.told() - alike - otherwise;
+        for Known { order, meetings, told } in &self.orders {
+            let (alike, otherwise) = found.compared_with(meetings, &self.threes);
+            // Of those that say much the same of what is known, the one that says least.
+            let more = told - alike - otherwise;
             let score = KNOWN * (alike - otherwise) - more;
             let is_better = best.as_ref().is_none_or(|(most, _)| score > *most);
             if is_better && alike > times * otherwise {
@@ -140,7 +155,7 @@ fn joined_groups(signature: &Signature) -> Vec<Skeleton> {
         for parts in PARTS {
             let parts = leaves.chunks(leaves.len().div_ceil(parts));
             let dots = parts.map(|part| {
-                Skeleton::Sum(dealt(part, 2).into_iter().map(|lane| Join::Flat.of(lane)).collect())
+                Join::Flat.of(dealt(part, 2).into_iter().map(|lane| Join::Flat.of(lane)).collect())
             });
             all.push(dots.fold(c(), |sum, dot| Skeleton::Sum(vec![sum, dot])));
         }
@@ -162,7 +177,7 @@ fn chained_groups(signature: &Signature) -> Vec<Skeleton> {
         for size in powers(signature.k).filter(|&size| size > 1) {
             let leaf = |k: &usize| Skeleton::Leaf(Summand::Product(*k));
             let sums: Vec<Skeleton> =
-                order.chunks(size).map(|group| Skeleton::Sum(group.iter().map(leaf).collect())).collect();
+                order.chunks(size).map(|group| Join::Flat.of(group.iter().map(leaf).collect())).collect();
             let alone: Vec<&[Skeleton]> = sums.chunks(1).collect();
             all.extend(chains(&alone));
         }
@@ -198,6 +213,13 @@ struct Meetings {
 
 /// Threes of summands that orders are compared by, at most.
 const COMPARED: usize = 6000;
+
+/// Threes of so many summands, evenly spread.
+fn threes(number: usize) -> Vec<[usize; 3]> {
+    let total = number * (number - 1) * number.saturating_sub(2) / 6;
+    let all = (0..number).flat_map(|x| (0..x).flat_map(move |y| (0..y).map(move |z| [x, y, z])));
+    all.step_by(total.div_ceil(COMPARED).max(1)).collect()
+}
 
 impl Meetings {
     fn of(signature: &Signature, tree: &Skeleton) -> Meetings {
@@ -239,24 +261,11 @@ impl Meetings {
         left.filter(|_| deepest.next().is_none())
     }
 
-    /// Threes of summands, evenly spread.
-    fn threes(&self) -> impl Iterator<Item = [usize; 3]> {
-        let number = self.number;
-        let total = number * (number - 1) * (number - 2) / 6;
-        let all = (0..number).flat_map(|x| (0..x).flat_map(move |y| (0..y).map(move |z| [x, y, z])));
-        all.step_by(total.div_ceil(COMPARED).max(1))
-    }
-
-    /// Of how many threes these say which two meet first.
-    fn told(&self) -> i64 {
-        self.threes().filter(|&three| self.first_of(three).is_some()).count() as i64
-    }
-
     /// Of all threes of which these say which two meet first, those of which the others say the same, and the rest: an
     /// order that tells less is less of an answer.
-    fn compared_with(&self, other: &Meetings) -> (i64, i64) {
+    fn compared_with(&self, other: &Meetings, threes: &[[usize; 3]]) -> (i64, i64) {
         let (mut alike, mut otherwise) = (0, 0);
-        for three in self.threes() {
+        for &three in threes {
             let Some(first) = self.first_of(three) else { continue };
             match other.first_of(three) == Some(first) {
                 true => alike += 1,

@@ -6,7 +6,7 @@
 use mmaprobe_probes::handing::{self, Trial};
 use mmaprobe_probes::{DotAdd, Signature, Summand};
 
-use super::probe;
+use super::{QUESTIONS, probe};
 use crate::device::DeviceError;
 use crate::inference::evidence::Evidence;
 use crate::inference::fit::thinned;
@@ -38,7 +38,8 @@ pub(super) fn chains(evidence: &mut Evidence, trials: &[Trial]) -> Result<Vec<Sk
         .collect();
     // A stable sort: the first among equals.
     shown.sort_by_key(|(pairs, _)| std::cmp::Reverse(*pairs));
-    let telling: Vec<Trial> = shown.iter().take(TELLING).map(|(_, trial)| **trial).collect();
+    let most = (QUESTIONS / (2 * pairs.len().max(1))).clamp(1, TELLING);
+    let telling: Vec<Trial> = shown.iter().take(most).map(|(_, trial)| **trial).collect();
     ask(evidence, &pairs, &telling, exchanged)?;
     let groups = groups(k, |pair| telling.iter().any(|trial| differs(evidence, pair, trial)));
     if groups.len() < 2 {
@@ -109,6 +110,7 @@ fn in_order(
     let twos = || (0..groups.len()).flat_map(|y| (0..y).map(move |x| (x, y)));
     let pairs: Vec<Pair> =
         twos().flat_map(|(x, y)| of_two(x, y)).flat_map(|[p, q]| [[p, q], [q, p]]).collect();
+    let trials = &trials[..trials.len().min((QUESTIONS / (3 * pairs.len())).max(1))];
     ask(evidence, &pairs, trials, |signature, [p, q], trial| {
         [handing::question(signature, trial.c, &[(p, trial.first)]), both(signature, [p, q], trial)]
     })?;

@@ -83,14 +83,17 @@ impl Starts<'_, '_> {
 
     /// The regular order that the first of those is most like.
     pub(super) fn regular(&self) -> Option<Model> {
-        let regular = Regular::of(self.evidence.signature());
-        self.like_regular(&regular, self.outline.closer.first()?)
+        let first = self.outline.closer.first()?;
+        self.like_regular(&Regular::of(self.evidence.signature()), first)
     }
 
     /// The regular orders that those are most like, each once.
     pub(super) fn regulars(&self) -> Vec<Model> {
-        let regular = Regular::of(self.evidence.signature());
         let orders = self.outline.closer.iter();
+        if orders.len() == 0 {
+            return Vec::new();
+        }
+        let regular = Regular::of(self.evidence.signature());
         distinct(orders.filter_map(|order| self.like_regular(&regular, order)), usize::MAX)
     }
 
