@@ -81,19 +81,21 @@ fn chains(before: &[Vec<bool>]) -> Vec<Skeleton> {
     if groups.len() < 2 || !is_order {
         return Vec::new();
     }
-    let chain = |first: bool| {
-        groups.iter().fold(Skeleton::Leaf(Summand::C), |sum, group| {
-            let products = group.iter().map(|&k| Skeleton::Leaf(Summand::Product(k)));
-            Skeleton::Sum(if first && group.len() > 1 {
-                vec![sum, Skeleton::Sum(products.collect())]
-            } else {
-                std::iter::once(sum).chain(products).collect()
-            })
-        })
-    };
-    let mut chains = vec![chain(false), chain(true)];
+    let mut chains = vec![chain(&groups, false), chain(&groups, true)];
     chains.dedup();
     chains
+}
+
+/// A chain from c of these groups, with the products of each added to each other first, or to c at once.
+pub fn chain(groups: &[Vec<usize>], is_summed_first: bool) -> Skeleton {
+    groups.iter().fold(Skeleton::Leaf(Summand::C), |sum, group| {
+        let products = group.iter().map(|&k| Skeleton::Leaf(Summand::Product(k)));
+        Skeleton::Sum(if is_summed_first && group.len() > 1 {
+            vec![sum, Skeleton::Sum(products.collect())]
+        } else {
+            std::iter::once(sum).chain(products).collect()
+        })
+    })
 }
 
 #[cfg(test)]

@@ -4,13 +4,14 @@
 //! be exchanged, and those of two cannot; c [handed on](crate::inference::handing) shows which of two groups comes first.
 
 use mmaprobe_probes::handing::{self, Trial};
-use mmaprobe_probes::{DotAdd, Signature, Summand};
+use mmaprobe_probes::{DotAdd, Signature};
 
 use super::{QUESTIONS, probe};
 use crate::device::DeviceError;
 use crate::inference::evidence::Evidence;
 use crate::inference::fit::thinned;
 use crate::inference::grouping::mixed;
+use crate::inference::handing::chain;
 use crate::inference::order::Skeleton;
 
 /// Pairs of products that are tried with all values.
@@ -140,18 +141,6 @@ fn in_order(
     let mut ranked: Vec<(i64, Vec<usize>)> = earlier.into_iter().zip(groups).collect();
     ranked.sort_by_key(|(earlier, _)| std::cmp::Reverse(*earlier));
     Ok(ranked.into_iter().map(|(_, group)| group).collect())
-}
-
-/// A chain from c of these groups.
-fn chain(groups: &[Vec<usize>], is_summed_first: bool) -> Skeleton {
-    groups.iter().fold(Skeleton::Leaf(Summand::C), |sum, group| {
-        let products = group.iter().map(|&k| Skeleton::Leaf(Summand::Product(k)));
-        Skeleton::Sum(if is_summed_first && group.len() > 1 {
-            vec![sum, Skeleton::Sum(products.collect())]
-        } else {
-            std::iter::once(sum).chain(products).collect()
-        })
-    })
 }
 
 #[cfg(test)]
