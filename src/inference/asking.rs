@@ -174,13 +174,18 @@ fn with_regular(signature: &Signature, orders: Vec<Skeleton>) -> Vec<Skeleton> {
     }
     let regular = Regular::of(signature);
     let like = orders.iter().filter_map(|order| regular.nearest(order, VERY_ALIKE));
-    let mut all: Vec<Skeleton> = Vec::new();
-    for order in like.chain(orders.iter().cloned()) {
-        if !all.iter().any(|known| known.has_the_same_sums(&order)) {
-            all.push(order);
+    distinct(like.chain(orders.iter().cloned()), usize::MAX)
+}
+
+/// The first of these orders whose sums are not those of one before, so many at most.
+fn distinct(orders: impl Iterator<Item = Skeleton>, most: usize) -> Vec<Skeleton> {
+    let mut chosen: Vec<Skeleton> = Vec::new();
+    for order in orders {
+        if chosen.len() < most && !chosen.iter().any(|known| known.has_the_same_sums(&order)) {
+            chosen.push(order);
         }
     }
-    all
+    chosen
 }
 
 /// Random questions of each distribution among the first evidence.
@@ -270,16 +275,9 @@ pub fn each_sum(evidence: &mut Evidence, outline: &Outline, seed: u64) -> Result
         .chain(&outline.closer)
         .chain(&outline.nested)
         .chain([&outline.order.skeleton]);
-    let mut likeliest: Vec<&Skeleton> = Vec::new();
-    for tree in trees {
-        let is_new = likeliest.iter().all(|known| !known.has_the_same_sums(tree));
-        if is_new && likeliest.len() < TREES_ABOUT_SUMS {
-            likeliest.push(tree);
-        }
-    }
     let mut all: Vec<sums::Sum> = Vec::new();
-    for tree in likeliest {
-        for mut sum in nodewise::sums(&structure::start(&signature, tree, Structure::Plain)) {
+    for tree in distinct(trees.cloned(), TREES_ABOUT_SUMS) {
+        for mut sum in nodewise::sums(&structure::start(&signature, &tree, Structure::Plain)) {
             sum.iter_mut().for_each(|summands| summands.sort_unstable());
             sum.sort_unstable();
             if !all.contains(&sum) {
