@@ -28,6 +28,26 @@ pub struct Trial {
     pub values: [Dyadic; 3],
     /// Of all others, those that are −0, as bits; the rest are +0.
     pub negative: u64,
+    /// How they were drawn.
+    pub kind: Kind,
+}
+
+/// What three values are to each other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Two cancel; the third is what is left.
+    Cancelled,
+    /// Two are so small that they are rounded away beside the first, one by one.
+    RoundedAway,
+    /// Two nearly cancel.
+    NearlyCancelled,
+    /// Any distances.
+    Any,
+    /// Two cancel, or all are zero: what shows is the sign of a zero.
+    Zeros {
+        /// Whether some of the other summands are −0.
+        beside_negative: bool,
+    },
 }
 
 impl Trial {
@@ -110,14 +130,47 @@ pub fn trials(
     cuts: &[i32],
     rng: &mut (impl Rng + ?Sized),
 ) -> Vec<Trial> {
+    let reach = reach(signature, within);
+    (0..count)
+        .map(|_| {
+            let kind = kind(rng);
+            trial(kind, reach, cuts, rng)
+        })
+        .collect()
+}
+
+/// Random values of the kinds that these are of, in turns; otherwise as [`trials`]. None if there are none.
+pub fn like(
+    signature: &Signature,
+    known: &[Trial],
+    count: usize,
+    within: &RangeInclusive<i32>,
+    cuts: &[i32],
+    rng: &mut (impl Rng + ?Sized),
+) -> Vec<Trial> {
+    let reach = reach(signature, within);
+    known.iter().cycle().take(count).map(|known| trial(known.kind, reach, cuts, rng)).collect()
+}
+
+/// The exponents that values have.
+fn reach(signature: &Signature, within: &RangeInclusive<i32>) -> (i32, i32) {
     let (low, high) = place::reach_with_scales(signature);
     let high = high.min(within.end().saturating_sub(HEADROOM)).min(signature.d.max_exponent() - HEADROOM);
     let low = low.max(*within.start()).max(-FARTHEST);
-    let high = high.min(FARTHEST).max(low);
-    (0..count).map(|_| trial((low, high), cuts, rng)).collect()
+    (low, high.min(FARTHEST).max(low))
 }
 
-fn trial((low, high): (i32, i32), cuts: &[i32], rng: &mut (impl Rng + ?Sized)) -> Trial {
+fn kind(rng: &mut (impl Rng + ?Sized)) -> Kind {
+    match below(10, rng) {
+        0 | 1 | 8 => Kind::Cancelled,
+        2..=4 => Kind::RoundedAway,
+        5 | 9 => Kind::NearlyCancelled,
+        6 => Kind::Any,
+        _ => Kind::Zeros { beside_negative: below(2, rng) == 1 },
+    }
+}
+
+fn trial(kind: Kind, (low, high): (i32, i32), cuts: &[i32], rng: &mut (impl Rng + ?Sized)) -> Trial {
     let span = (high - low) as u64;
     let top = if below(2, rng) == 0 { high } else { high - below(span / 2 + 1, rng) as i32 };
     let room = (top - low) as u64;
@@ -133,32 +186,28 @@ fn trial((low, high): (i32, i32), cuts: &[i32], rng: &mut (impl Rng + ?Sized)) -
     let zero = |rng: &mut _| Dyadic { negative: below(2, rng) == 1, ..Dyadic::new(0, 0) };
     let x = number(top, rng);
     let mut negative = 0;
-    let values = match below(10, rng) {
-        // What is left of two that cancel.
-        0 | 1 | 8 => [x, -x, number(top - distance(rng), rng)],
-        // Two that are rounded away beside the first, one by one.
-        2..=4 => {
+    let values = match kind {
+        Kind::Cancelled => [x, -x, number(top - distance(rng), rng)],
+        Kind::RoundedAway => {
             let distance = distance(rng);
             let next = (distance + below(4, rng) as i32 - 1).clamp(0, room as i32);
             [x, number(top - distance, rng), number(top - next, rng)]
         }
-        // Nearly cancelled.
-        5 | 9 => {
+        Kind::NearlyCancelled => {
             let bits = 1 + below(4, rng);
             let next = Dyadic { significand: 1 << bits | 1, exponent: top - bits as i32, ..x };
             [next, -Dyadic { significand: 1, exponent: top, ..x }, number(top - distance(rng), rng)]
         }
-        6 => [x, number(top - distance(rng), rng), number(top - distance(rng), rng)],
-        // Signs of zeros.
-        _ => {
-            negative = if below(2, rng) == 0 { 0 } else { rng.next_u64() };
+        Kind::Any => [x, number(top - distance(rng), rng), number(top - distance(rng), rng)],
+        Kind::Zeros { beside_negative } => {
+            negative = if beside_negative { rng.next_u64() } else { 0 };
             match below(3, rng) {
                 0 => [zero(rng), zero(rng), zero(rng)],
                 _ => [x, -x, zero(rng)],
             }
         }
     };
-    Trial { values, negative }
+    Trial { values, negative, kind }
 }
 
 /// A number of about 2^`exponent` with few bits.
@@ -235,7 +284,8 @@ mod tests {
         let signature = Signature { k: 6, a: factors, b: factors, c: format::FP32, d: format::FP32, scale };
         let x = Dyadic::power(20);
         let minus = Dyadic { negative: true, ..Dyadic::new(0, 0) };
-        let trial = Trial { values: [x, -x, minus], negative: 1 << 4 };
+        let kind = Kind::Zeros { beside_negative: true };
+        let trial = Trial { values: [x, -x, minus], negative: 1 << 4, kind };
         let three = [0, 1, 2].map(Summand::Product);
         let [question, ..] = questions(&signature, three, &trial);
         let question = question.expect("scales reach it");

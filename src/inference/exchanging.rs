@@ -7,6 +7,8 @@
 
 mod beside_c;
 
+use std::collections::HashSet;
+
 use mmaprobe_probes::exchanging::{self, Questions, Trial};
 use mmaprobe_probes::handing;
 use mmaprobe_probes::{DotAdd, Probe, Summand};
@@ -29,6 +31,8 @@ const LOOKED_AT: usize = 12;
 const MOST_THREES: usize = 1000;
 const TELLING: usize = 24;
 const QUESTIONS: usize = 60_000;
+/// Values that tell, if no more do, are tried like others of their kinds.
+const FEW_TELL: usize = 8;
 /// Threes that those are chosen of.
 const MOST_SEEN: usize = 20 * MOST_THREES;
 /// Values with which each sum of a tree is asked about, beside those that tell most.
@@ -37,6 +41,8 @@ const CLOSELY: usize = 40;
 const OF_ONE_SUM: usize = 20;
 /// Times that the sums of a tree are asked about.
 const ROUNDS: usize = 3;
+/// Summands of a part of a tree in which all threes are asked about that have not been: so many at most.
+const OF_A_PART: usize = 16;
 /// Votes of values that three summands hand on alike, where others have one.
 const HANDED_ON: usize = 4;
 
@@ -57,11 +63,21 @@ pub fn orders(evidence: &mut Evidence, cuts: &[i32], seed: u64) -> Result<Vec<Sk
     let trials = exchanging::trials(&signature, TRIALS, &within, cuts, &mut rng);
     let beside_c = handing::trials(&signature, TRIALS, cuts, &mut rng);
     let mut threes = Threes::of(signature.summands().collect());
-    let telling = threes.ask(evidence, &trials)?;
-    let more = thinned(&trials, CLOSELY);
+    let looked_at = threes.looked_at();
+    let mut telling = threes.telling(evidence, &looked_at, &trials)?;
+    let mut more = thinned(&trials, CLOSELY);
+    if telling.len() < FEW_TELL {
+        // Others of their kinds may tell more.
+        let like = |number, rng: &mut _| exchanging::like(&signature, &telling, number, &within, cuts, rng);
+        let [others, closely] = [TRIALS, CLOSELY].map(|number| like(number, &mut rng));
+        let trials = [telling, others].concat();
+        more = closely;
+        telling = threes.telling(evidence, &looked_at, &trials)?;
+    }
+    threes.ask(evidence, &telling)?;
     let mut orders: Vec<Skeleton> = Vec::new();
     for of_kind in kinds(&telling) {
-        let Some(tree) = threes.tree(evidence, &of_kind) else { continue };
+        let Some(tree) = threes.completed(evidence, &of_kind)? else { continue };
         let is_of_kind = |trial: &&Trial| of_kind.iter().any(|known| known.cancels() == trial.cancels());
         let others = more.iter().filter(is_of_kind).filter(|trial| !of_kind.contains(trial));
         let closely: Vec<Trial> = of_kind.iter().chain(others).copied().collect();
@@ -100,19 +116,30 @@ impl Threes {
         Threes { threes: triples_of(summands.len(), MOST_SEEN), summands }
     }
 
-    /// Tries some of them with all values, and then all with those that tell most: these.
-    fn ask(&mut self, evidence: &mut Evidence, trials: &[Trial]) -> Result<Vec<Trial>, DeviceError> {
+    /// Some of them.
+    fn looked_at(&self) -> Vec<[usize; 3]> {
         let (with_c, without): (Vec<[usize; 3]>, Vec<[usize; 3]>) =
             self.threes.iter().partition(|three| self.has_c(**three));
-        let looked_at = [with_c, without].map(|threes| thinned(&threes, LOOKED_AT)).concat();
-        evidence.ask_aside(vec![self.probe(evidence, &looked_at, trials)])?;
-        self.threes.truncate(MOST_THREES);
-        let most = (QUESTIONS / (6 * self.threes.len())).min(TELLING);
+        [with_c, without].map(|threes| thinned(&threes, LOOKED_AT)).concat()
+    }
+
+    /// Tries some of them with all values: those that tell most.
+    fn telling(
+        &self,
+        evidence: &mut Evidence,
+        looked_at: &[[usize; 3]],
+        trials: &[Trial],
+    ) -> Result<Vec<Trial>, DeviceError> {
+        evidence.ask_aside(vec![self.probe(evidence, looked_at, trials)])?;
+        let most = (QUESTIONS / (6 * self.threes.len().min(MOST_THREES))).min(TELLING);
         let [_, cancelling, others] = kinds(trials);
-        let telling =
-            [cancelling, others].map(|kind| self.telling(evidence, &looked_at, &kind, most / 2)).concat();
-        evidence.ask_aside(vec![self.probe(evidence, &self.threes, &telling)])?;
-        Ok(telling)
+        Ok([cancelling, others].map(|kind| self.most_telling(evidence, looked_at, &kind, most / 2)).concat())
+    }
+
+    /// Tries all with these values, or so many.
+    fn ask(&mut self, evidence: &mut Evidence, telling: &[Trial]) -> Result<(), DeviceError> {
+        self.threes.truncate(MOST_THREES);
+        evidence.ask_aside(vec![self.probe(evidence, &self.threes, telling)])
     }
 
     fn has_c(&self, three: [usize; 3]) -> bool {
@@ -145,7 +172,7 @@ impl Threes {
     }
 
     /// So many of these trials, at most: each says something of threes of which those before it say little.
-    fn telling(
+    fn most_telling(
         &self,
         evidence: &Evidence,
         looked_at: &[[usize; 3]],
@@ -230,6 +257,41 @@ impl Threes {
         Some(as_skeleton(&triples::tree(&all, &asked, &rooted), &leaves, &Skeleton::Sum))
     }
 
+    /// The tree that these trials show, if they show any. Where there are so many threes that not all have been asked
+    /// about, those inside of its parts are, which say most about these.
+    fn completed(
+        &mut self,
+        evidence: &mut Evidence,
+        trials: &[Trial],
+    ) -> Result<Option<Skeleton>, DeviceError> {
+        let mut tree = self.tree(evidence, trials);
+        for _ in 0..ROUNDS {
+            let mut more = Vec::new();
+            tree.iter().for_each(|tree| self.inside_of_parts(tree, &mut more));
+            let known: HashSet<[usize; 3]> = self.threes.iter().copied().collect();
+            more.retain(|three| !known.contains(three));
+            if more.is_empty() {
+                break;
+            }
+            evidence.ask_aside(vec![self.probe(evidence, &more, trials)])?;
+            self.threes.extend(more);
+            tree = self.tree(evidence, trials);
+        }
+        Ok(tree)
+    }
+
+    /// All threes inside of each part of a tree that has no more summands than are asked about.
+    fn inside_of_parts(&self, tree: &Skeleton, threes: &mut Vec<[usize; 3]>) {
+        let Skeleton::Sum(children) = tree else { return };
+        let mut numbers: Vec<usize> = tree.summands().into_iter().map(|summand| self.number(summand)).collect();
+        if numbers.len() > OF_A_PART {
+            children.iter().for_each(|child| self.inside_of_parts(child, threes));
+            return;
+        }
+        numbers.sort_unstable();
+        threes.extend(triples_of(numbers.len(), usize::MAX).into_iter().map(|three| three.map(|at| numbers[at])));
+    }
+
     /// Whether the formats hold next to no values that c could exchange with products.
     fn is_hardly_told_with_c(&self, evidence: &Evidence, telling: &[Trial]) -> bool {
         let with_c: Vec<[usize; 3]> =
@@ -262,15 +324,30 @@ impl Threes {
 
     /// The number of a summand that stands for a sum.
     fn nearest(&self, skeleton: &Skeleton) -> usize {
-        let nearest = skeleton.nearest();
-        self.summands.iter().position(|summand| *summand == nearest).expect("all summands have a number")
+        self.number(skeleton.nearest())
+    }
+
+    /// The number of a summand.
+    fn number(&self, summand: Summand) -> usize {
+        self.summands.iter().position(|other| *other == summand).expect("all summands have a number")
+    }
+
+    /// The threes of so many children of a sum that are asked about: where there are so many of all summands that not all
+    /// have been, also those with the first child. How each two of the others meet it shows every sum that it is in.
+    fn of_one_sum(&self, children: usize) -> Vec<[usize; 3]> {
+        let mut threes = triples_of(children, OF_ONE_SUM);
+        if triples_of(self.summands.len(), MOST_SEEN).len() > MOST_THREES {
+            let first = (1..children.min(OF_A_PART)).flat_map(|x| (1..x).map(move |y| [0, y, x]));
+            threes.extend(first.filter(|three| !threes.contains(three)).collect::<Vec<_>>());
+        }
+        threes
     }
 
     /// The threes to ask about the sums of a tree.
     fn looked_into(&self, tree: &Skeleton, threes: &mut Vec<[usize; 3]>) {
         let Skeleton::Sum(children) = tree else { return };
         let number = |index: usize| self.nearest(&children[index]);
-        threes.extend(triples_of(children.len(), OF_ONE_SUM).into_iter().map(|three| three.map(number)));
+        threes.extend(self.of_one_sum(children.len()).into_iter().map(|three| three.map(number)));
         children.iter().for_each(|child| self.looked_into(child, threes));
     }
 
@@ -287,7 +364,7 @@ impl Threes {
         let mut asked = Vec::new();
         let mut rooted: Vec<Triple> = Vec::new();
         let place = |number: usize| numbers.iter().position(|other| *other == number);
-        for three in triples_of(children.len(), OF_ONE_SUM) {
+        for three in self.of_one_sum(children.len()) {
             let Some(first) = self.vote(evidence, three.map(|index| numbers[index]), trials) else {
                 continue;
             };
