@@ -269,12 +269,16 @@ const TREES_ABOUT_SUMS: usize = 2;
 /// If the device fails.
 pub fn each_sum(evidence: &mut Evidence, outline: &Outline, seed: u64) -> Result<(), DeviceError> {
     let signature = *evidence.signature();
+    let masked = &outline.order.skeleton;
     let trees = outline
         .exchanged
         .iter()
+        .take(1)
+        .chain(Some(masked).filter(|masked| !masked.is_flat()))
+        .chain(&outline.exchanged)
         .chain(&outline.closer)
         .chain(&outline.nested)
-        .chain([&outline.order.skeleton]);
+        .chain([masked]);
     let mut all: Vec<sums::Sum> = Vec::new();
     for tree in distinct(trees.cloned(), TREES_ABOUT_SUMS) {
         for mut sum in nodewise::sums(&structure::start(&signature, &tree, Structure::Plain)) {
