@@ -16,6 +16,7 @@ pub mod evidence;
 pub mod exchanging;
 pub mod fit;
 pub mod flushed;
+pub mod fresh;
 pub mod grid;
 pub mod grouping;
 pub mod handing;
@@ -43,18 +44,13 @@ use std::ops::ControlFlow;
 
 use mmaprobe_model::Model;
 use mmaprobe_model::scalar::Scalar;
-use mmaprobe_model::tree::NanRule;
 use mmaprobe_probes::DotAdd;
-use mmaprobe_probes::boundaries::Boundaries;
-use mmaprobe_probes::random::{self, Distribution};
-use rand_xoshiro::Xoshiro256PlusPlus;
-use rand_xoshiro::rand_core::SeedableRng;
 
-use crate::device::simulated::Simulated;
-use crate::device::{Device, DeviceError, Identity, Instruction, Provenance};
-use crate::validation::{self, Mismatch, Nans, Outcome, Plan, SparseMismatch, SparsePlan, ValidationError};
+use crate::device::{Device, DeviceError, Instruction};
+use crate::validation::{Outcome, Plan};
 use evidence::Evidence;
 use fit::Fitted;
+use fresh::{Number, Verdict};
 use looking::Starts;
 use searching::Searched;
 use separate::{Inseparable, Separation};
@@ -152,6 +148,9 @@ impl Progress for Silent {
     fn advance(&self, _: u64) {}
 }
 
+/// Sets the seeds of what is tried before candidates are told apart from others.
+const SCREEN: u64 = 0xbf58_476d_1ce4_e5b9;
+
 /// Counterexamples that may widen the evidence before the search gives up.
 const ATTEMPTS: u64 = 16;
 
@@ -241,16 +240,15 @@ pub fn characterize_with(
             continue;
         }
         // Fresh inputs contradict most models that are wrong, and cost less than separating.
-        let screen = Number::of(options).screen();
-        match validate(evidence, &found.model, screen, seed.wrapping_mul(SCREEN), progress)? {
+        let screen = Number::of(options).screen(&found.model);
+        match fresh::validate(evidence, &found.model, screen, seed.wrapping_mul(SCREEN), progress)? {
             Verdict::Holds(_) => {}
             Verdict::Noise(distrust) => {
                 finding.conclusion = Conclusion::Distrusted(distrust);
                 return Ok(finished(finding, evidence));
             }
             Verdict::Contradicted { counterexample, .. } => {
-                asking::around(evidence, &counterexample.question)?;
-                if let Some(distrust) = answered_otherwise(evidence, &counterexample) {
+                if let Some(distrust) = fresh::learn(evidence, &found.model, counterexample, screen, seed)? {
                     finding.conclusion = Conclusion::Distrusted(distrust);
                     return Ok(finished(finding, evidence));
                 }
@@ -281,7 +279,7 @@ pub fn characterize_with(
         }
         // What replaces a refuted model is probably wrong more rarely, and still wrong.
         let number = Number::of(options).doubled(refuted);
-        let verdict = validate(evidence, &found.model, number, validated_seed, progress)?;
+        let verdict = fresh::validate(evidence, &found.model, number, validated_seed, progress)?;
         match verdict {
             Verdict::Holds(validation) => {
                 finding.statements = statements::about(&found.model, evidence);
@@ -300,8 +298,7 @@ pub fn characterize_with(
                 return Ok(given_up(evidence, finding));
             }
             Verdict::Contradicted { counterexample, .. } => {
-                asking::around(evidence, &counterexample.question)?;
-                if let Some(distrust) = answered_otherwise(evidence, &counterexample) {
+                if let Some(distrust) = fresh::learn(evidence, &found.model, counterexample, number, seed)? {
                     finding.conclusion = Conclusion::Distrusted(distrust);
                     return Ok(finished(finding, evidence));
                 }
@@ -350,7 +347,7 @@ pub fn mode_without_effect(
         return Ok(None);
     }
     let number = Number::of(options);
-    let Verdict::Holds(validation) = validate(evidence, model, number, options.seed, progress)? else {
+    let Verdict::Holds(validation) = fresh::validate(evidence, model, number, options.seed, progress)? else {
         return Ok(None);
     };
     let finding = Finding { validation, ..Finding::of(Conclusion::ModeWithoutEffect) };
@@ -359,15 +356,6 @@ pub fn mode_without_effect(
 
 fn finished(finding: Finding, evidence: &Evidence) -> Finding {
     Finding { rounds: evidence.rounds, dot_adds: evidence.dot_adds, ..finding }
-}
-
-/// A device that has answered the question of a counterexample otherwise when it was asked for the evidence: then nothing
-/// there need contradict the model.
-fn answered_otherwise(evidence: &Evidence, counterexample: &Counterexample) -> Option<Distrust> {
-    let Counterexample { question, device, .. } = counterexample;
-    let other = evidence.answer(question).filter(|other| other != device)?;
-    let (question, answers) = (question.clone(), (*device, other));
-    Some(Distrust::NotDeterministic { question, answers, between: "two times of asking" })
 }
 
 /// The simplest question whose answer contradicts a model.
@@ -394,237 +382,4 @@ fn smallest_contradiction(model: &Model, evidence: &Evidence) -> Counterexample 
         })
         .min_by_key(|counterexample| (weight(&counterexample.question), counterexample.question.clone()))
         .expect("an answer contradicts the model")
-}
-
-enum Verdict {
-    Holds(Option<(Plan, Outcome)>),
-    Contradicted { counterexample: Counterexample, validation: (Plan, Outcome) },
-    Noise(Distrust),
-}
-
-/// How many inputs a model is validated on.
-#[derive(Clone, Copy, Debug)]
-struct Number {
-    /// From every distribution; 0 for no validation.
-    dot_adds: u64,
-    /// With few summands. They cost little, and a rule that is wrong where few summands meet may show in one of ten
-    /// thousands.
-    sparse: u64,
-    /// Whether some are asked in batches of one problem, and in large ones.
-    in_other_batches: bool,
-}
-
-/// Of the inputs that a model is validated on, one of so many as are tried before it is told from others.
-const SCREENED: u64 = 5;
-
-/// Sets the seeds of what is tried before apart from others.
-const SCREEN: u64 = 0xbf58_476d_1ce4_e5b9;
-
-/// Inputs with few summands, at first: so many times the others, up to this number; and always so many times at least.
-const MORE_SPARSE: u64 = 10;
-const MANY_SPARSE: u64 = 100_000;
-const AT_LEAST: u64 = 2;
-/// Times that the numbers are doubled, at most.
-const MOST_DOUBLED: u32 = 3;
-
-impl Number {
-    fn of(options: &Options) -> Number {
-        let times = |times: u64| options.validate.saturating_mul(times);
-        let sparse = times(MORE_SPARSE).min(MANY_SPARSE).max(times(AT_LEAST));
-        Number { dot_adds: options.validate, sparse, in_other_batches: true }
-    }
-
-    /// After validation has refuted so many models: what replaces them is wrong more rarely, and may still be.
-    fn doubled(self, refuted: u32) -> Number {
-        let times = 1 << refuted.min(MOST_DOUBLED);
-        let [dot_adds, sparse] = [self.dot_adds, self.sparse].map(|number| number.saturating_mul(times));
-        Number { dot_adds, sparse, ..self }
-    }
-
-    /// For a first look at a model.
-    fn screen(self) -> Number {
-        let [dot_adds, sparse] = [self.dot_adds, self.sparse].map(|number| number / SCREENED);
-        Number { dot_adds, sparse, in_other_batches: false }
-    }
-}
-
-/// Compares the model with the device on fresh random inputs.
-fn validate(
-    evidence: &mut Evidence,
-    model: &Model,
-    number: Number,
-    seed: u64,
-    progress: &dyn Progress,
-) -> Result<Verdict, DeviceError> {
-    let (device, instruction) = (evidence.device(), evidence.instruction());
-    if number.dot_adds == 0 {
-        return Ok(Verdict::Holds(None));
-    }
-    let elements = (instruction.m * instruction.n) as u64;
-    let nans =
-        if model.nan == NanRule::Unknown && instruction.d.has_nan() { Nans::AsOne } else { Nans::Bits };
-    let plan = Plan {
-        sets: number.dot_adds.div_ceil(elements),
-        seed,
-        distributions: Distribution::ALL.to_vec(),
-        nans,
-    };
-    let identity = Identity {
-        name: "model".to_string(),
-        description: "the model found".to_string(),
-        properties: Vec::new(),
-        provenance: Provenance::Simulated,
-        absent: Vec::new(),
-    };
-    let simulated = Simulated::new(identity, vec![(instruction.clone(), model.clone())])
-        .expect("a fitted model can be executed");
-    progress.step("validating", Some(plan.sets * elements));
-    let advance = |sets: u64| progress.advance(sets * elements);
-    let outcome = compared(evidence, &simulated, &plan, &advance)?;
-    let Some(Mismatch { question, answers, shrunk, shrunk_answers, reproduced_alone, .. }) =
-        outcome.mismatch.clone()
-    else {
-        if number.in_other_batches {
-            if let Some(verdict) = alone(evidence, &simulated, &plan)? {
-                return Ok(verdict);
-            }
-            if let Some(verdict) = crowded(evidence, &simulated, &plan)? {
-                return Ok(verdict);
-            }
-        }
-        let sparse = SparsePlan {
-            dot_adds: number.sparse,
-            seed: plan.seed.wrapping_mul(SPARSE),
-            nans: plan.nans,
-            boundaries: Boundaries::of(model),
-        };
-        let modelled = (&simulated as &dyn Device, &simulated.instructions()[0]);
-        return match validation::sparse_mismatch((device, instruction), modelled, &sparse)? {
-            None => Ok(Verdict::Holds(Some((plan, outcome)))),
-            Some(SparseMismatch { question, answers })
-                if validation::differ(&instruction.d, plan.nans, answers) =>
-            {
-                let (device, model) = answers;
-                let counterexample = Counterexample { question, device, model };
-                Ok(Verdict::Contradicted { counterexample, validation: (plan, outcome) })
-            }
-            Some(SparseMismatch { question, answers }) => noise(evidence, question, answers, sparse.seed),
-        };
-    };
-    if !reproduced_alone {
-        return noise(evidence, question, answers, seed);
-    }
-    let counterexample =
-        Counterexample { question: shrunk, device: shrunk_answers.0, model: shrunk_answers.1 };
-    Ok(Verdict::Contradicted { counterexample, validation: (plan, outcome) })
-}
-
-/// Sets the seeds of questions with few summands apart from others.
-const SPARSE: u64 = 0xd1b5_4a32_d192_ed03;
-
-/// Names a device that alone answers a question as the model does: its first answer depended on something else.
-fn noise(
-    evidence: &mut Evidence,
-    question: DotAdd,
-    answers: (u64, u64),
-    seed: u64,
-) -> Result<Verdict, DeviceError> {
-    let (device, instruction) = (evidence.device(), evidence.instruction());
-    let questions = [vec![question.clone()], like(&question, instruction, seed)].concat();
-    let problems = validation::sets_per_block(instruction) as usize;
-    let (distrust, spent) = trust::check_on(device, instruction, &questions, problems)?;
-    evidence.rounds += spent.rounds;
-    evidence.dot_adds += spent.dot_adds;
-    let between = "an element among others and alone";
-    let unknown = Distrust::NotDeterministic { question, answers, between };
-    Ok(Verdict::Noise(distrust.unwrap_or(unknown)))
-}
-
-/// Compares the device with a model of its instruction.
-fn compared(
-    evidence: &Evidence,
-    simulated: &Simulated,
-    plan: &Plan,
-    progress: &(dyn Fn(u64) + Sync),
-) -> Result<Outcome, DeviceError> {
-    let (device, instruction) = (evidence.device(), evidence.instruction());
-    match validation::validate(device, instruction, simulated, instruction, plan, progress) {
-        Ok(outcome) => Ok(outcome),
-        Err(ValidationError::Device(error)) => Err(error),
-        Err(error) => unreachable!("the model is that of the instruction: {error}"),
-    }
-}
-
-/// Compares a model that holds in the batches of a plan with the device in one as large as any, where the plan has none:
-/// a device may compute otherwise in those.
-fn crowded(
-    evidence: &mut Evidence,
-    simulated: &Simulated,
-    plan: &Plan,
-) -> Result<Option<Verdict>, DeviceError> {
-    let sets = validation::sets_per_block(evidence.instruction());
-    if plan.sets >= sets {
-        return Ok(None);
-    }
-    let crowd = Plan { sets, seed: plan.seed.wrapping_mul(CROWDED), ..plan.clone() };
-    let outcome = compared(evidence, simulated, &crowd, &|_| {})?;
-    let Some(mismatch) = outcome.mismatch.clone() else { return Ok(None) };
-    let Mismatch { question, answers, shrunk, shrunk_answers, reproduced_alone, .. } = mismatch;
-    if !reproduced_alone {
-        return noise(evidence, question, answers, crowd.seed).map(Some);
-    }
-    let counterexample =
-        Counterexample { question: shrunk, device: shrunk_answers.0, model: shrunk_answers.1 };
-    Ok(Some(Verdict::Contradicted { counterexample, validation: (crowd, outcome) }))
-}
-
-/// Sets the seeds of large batches apart from others.
-const CROWDED: u64 = 0xa076_1d64_78bd_642f;
-
-/// Problems that are asked in batches of one.
-const ALONE: u64 = 64;
-/// Problems of a batch that shows what is answered among others: an even number.
-const AMONG: usize = 300;
-
-/// Compares a model that holds in large batches with the device in batches of a single problem. What differs
-/// is asked again among others: a device that then answers as the model does is not the same everywhere.
-fn alone(
-    evidence: &mut Evidence,
-    simulated: &Simulated,
-    plan: &Plan,
-) -> Result<Option<Verdict>, DeviceError> {
-    let instruction = evidence.instruction();
-    for index in 0..ALONE {
-        let distribution = Distribution::ALL[index as usize % Distribution::ALL.len()];
-        let seed = plan.seed.wrapping_add(index).wrapping_mul(SINGLE);
-        let single = Plan { sets: 1, seed, distributions: vec![distribution], ..plan.clone() };
-        let outcome = compared(evidence, simulated, &single, &|_| {})?;
-        let Some(mismatch) = outcome.mismatch.clone() else { continue };
-        let Mismatch { question, answers, shrunk, shrunk_answers, reproduced_alone, .. } = mismatch;
-        let problems = vec![question.clone(); AMONG * instruction.m * instruction.n];
-        let among = evidence.run(&problems)?;
-        if let Some(&other) = among.iter().find(|&&answer| answer != answers.0) {
-            let (answers, between) = ((answers.0, other), "a problem alone and among others");
-            return Ok(Some(Verdict::Noise(Distrust::NotDeterministic { question, answers, between })));
-        }
-        if !reproduced_alone {
-            return noise(evidence, question, answers, seed).map(Some);
-        }
-        let counterexample =
-            Counterexample { question: shrunk, device: shrunk_answers.0, model: shrunk_answers.1 };
-        return Ok(Some(Verdict::Contradicted { counterexample, validation: (single, outcome) }));
-    }
-    Ok(None)
-}
-
-/// Sets the seeds of single problems apart from others.
-const SINGLE: u64 = 0x9e37_79b9_7f4a_7c15;
-
-/// Random questions to ask beside one that had two answers.
-fn like(question: &DotAdd, instruction: &Instruction, seed: u64) -> Vec<DotAdd> {
-    let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
-    let signature = instruction.signature();
-    let others = Distribution::ALL.iter().map(|&each| random::dot_add(each, &signature, &mut rng));
-    // The one in question stands at several places.
-    others.flat_map(|other| [other, question.clone()]).collect()
 }

@@ -435,10 +435,24 @@ fn in_small_batches(evidence: &mut Evidence) -> Result<Option<Distrust>, DeviceE
 ///
 /// # Errors
 /// If the device fails.
-pub fn around(evidence: &mut Evidence, question: &DotAdd) -> Result<(), DeviceError> {
+pub fn around<'a>(
+    evidence: &mut Evidence,
+    questions: impl IntoIterator<Item = &'a DotAdd>,
+) -> Result<(), DeviceError> {
     let signature = *evidence.signature();
+    let dot_adds = questions.into_iter().flat_map(|question| each_around(&signature, question)).collect();
+    evidence.ask(vec![Probe {
+        name: "counterexample",
+        question: "what is the answer to a counterexample, and around it?",
+        source: "design, inference step 5",
+        dot_adds,
+    }])
+}
+
+/// A question, and questions near it.
+fn each_around(signature: &Signature, question: &DotAdd) -> Vec<DotAdd> {
     let mut around = vec![question.clone()];
-    let zeros = mmaprobe_probes::place::zeros(&signature);
+    let zeros = mmaprobe_probes::place::zeros(signature);
     let bits = |format: &mmaprobe_model::Format| {
         (format.ignored_low_bits..format.ignored_low_bits + format.bits()).map(|bit| 1u64 << bit)
     };
@@ -465,10 +479,5 @@ pub fn around(evidence: &mut Evidence, question: &DotAdd) -> Result<(), DeviceEr
             around.push(near);
         }
     }
-    evidence.ask(vec![Probe {
-        name: "counterexample",
-        question: "what is the answer to a counterexample, and around it?",
-        source: "design, inference step 5",
-        dot_adds: around,
-    }])
+    around
 }

@@ -283,13 +283,16 @@ impl Threes {
     /// All threes inside of each part of a tree that has no more summands than are asked about.
     fn inside_of_parts(&self, tree: &Skeleton, threes: &mut Vec<[usize; 3]>) {
         let Skeleton::Sum(children) = tree else { return };
-        let mut numbers: Vec<usize> = tree.summands().into_iter().map(|summand| self.number(summand)).collect();
+        let mut numbers: Vec<usize> =
+            tree.summands().into_iter().map(|summand| self.number(summand)).collect();
         if numbers.len() > OF_A_PART {
             children.iter().for_each(|child| self.inside_of_parts(child, threes));
             return;
         }
         numbers.sort_unstable();
-        threes.extend(triples_of(numbers.len(), usize::MAX).into_iter().map(|three| three.map(|at| numbers[at])));
+        threes.extend(
+            triples_of(numbers.len(), usize::MAX).into_iter().map(|three| three.map(|at| numbers[at])),
+        );
     }
 
     /// Whether the formats hold next to no values that c could exchange with products.

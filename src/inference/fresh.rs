@@ -1,0 +1,303 @@
+//! Holding a model against the device on fresh random inputs.
+
+use mmaprobe_model::Model;
+use mmaprobe_model::tree::NanRule;
+use mmaprobe_probes::DotAdd;
+use mmaprobe_probes::boundaries::Boundaries;
+use mmaprobe_probes::random::{self, Distribution};
+use rand_xoshiro::Xoshiro256PlusPlus;
+use rand_xoshiro::rand_core::SeedableRng;
+
+use super::evidence::Evidence;
+use super::trust::{self, Distrust};
+use super::{Counterexample, Options, Progress, Silent, asking};
+use crate::device::simulated::Simulated;
+use crate::device::{Device, DeviceError, Identity, Instruction, Provenance};
+use crate::validation::{self, Mismatch, Nans, Outcome, Plan, SparseMismatch, SparsePlan, ValidationError};
+
+/// What fresh inputs say of a model.
+pub enum Verdict {
+    /// None contradicts it: the validation, if there was one.
+    Holds(Option<(Plan, Outcome)>),
+    /// One contradicts it.
+    Contradicted {
+        /// The shrunk input.
+        counterexample: Counterexample,
+        /// The validation up to it.
+        validation: (Plan, Outcome),
+    },
+    /// The device answers the same question in two ways.
+    Noise(Distrust),
+}
+
+/// How many inputs a model is validated on.
+#[derive(Clone, Copy, Debug)]
+pub struct Number {
+    /// From every distribution; 0 for no validation.
+    dot_adds: u64,
+    /// With few summands. They cost little, and a rule that is wrong where few summands meet may show in one of ten
+    /// thousands.
+    sparse: u64,
+    /// Whether some are asked in batches of one problem, and in large ones.
+    in_other_batches: bool,
+}
+
+/// Of the inputs that a model is validated on, one of so many as are tried before it is told from others.
+const SCREENED: u64 = 5;
+/// Rules of a model that are many: it takes long to tell from others and is often wrong where few inputs show it, so that
+/// `MUCH` times as many inputs are tried before as after.
+const MANY_RULES: usize = 4;
+const MUCH: u64 = 4;
+/// Further counterexamples that are looked for where one has been found.
+const FURTHER: u64 = 3;
+/// Sets the seeds of those apart from others.
+const FURTHER_SEED: u64 = 0x94d0_49bb_1331_11eb;
+
+/// Inputs with few summands, at first: so many times the others, up to this number; and always so many times at least.
+const MORE_SPARSE: u64 = 10;
+const MANY_SPARSE: u64 = 100_000;
+const AT_LEAST: u64 = 2;
+/// Times that the numbers are doubled, at most.
+const MOST_DOUBLED: u32 = 3;
+
+impl Number {
+    /// As many as the caller chooses.
+    pub fn of(options: &Options) -> Number {
+        let times = |times: u64| options.validate.saturating_mul(times);
+        let sparse = times(MORE_SPARSE).min(MANY_SPARSE).max(times(AT_LEAST));
+        Number { dot_adds: options.validate, sparse, in_other_batches: true }
+    }
+
+    /// After validation has refuted so many models: what replaces them is wrong more rarely, and may still be.
+    pub fn doubled(self, refuted: u32) -> Number {
+        let times = 1 << refuted.min(MOST_DOUBLED);
+        let [dot_adds, sparse] = [self.dot_adds, self.sparse].map(|number| number.saturating_mul(times));
+        Number { dot_adds, sparse, ..self }
+    }
+
+    /// For a first look at a model.
+    pub fn screen(self, model: &Model) -> Number {
+        let many = model.tree.rules.len() > MANY_RULES;
+        let [dot_adds, sparse] = [self.dot_adds, self.sparse]
+            .map(|number| if many { number.saturating_mul(MUCH) } else { number / SCREENED });
+        Number { dot_adds, sparse, in_other_batches: false }
+    }
+}
+
+/// Compares the model with the device on fresh random inputs.
+///
+/// # Errors
+/// If the device fails.
+pub fn validate(
+    evidence: &mut Evidence,
+    model: &Model,
+    number: Number,
+    seed: u64,
+    progress: &dyn Progress,
+) -> Result<Verdict, DeviceError> {
+    let (device, instruction) = (evidence.device(), evidence.instruction());
+    if number.dot_adds == 0 {
+        return Ok(Verdict::Holds(None));
+    }
+    let elements = (instruction.m * instruction.n) as u64;
+    let nans =
+        if model.nan == NanRule::Unknown && instruction.d.has_nan() { Nans::AsOne } else { Nans::Bits };
+    let plan = Plan {
+        sets: number.dot_adds.div_ceil(elements),
+        seed,
+        distributions: Distribution::ALL.to_vec(),
+        nans,
+    };
+    let identity = Identity {
+        name: "model".to_string(),
+        description: "the model found".to_string(),
+        properties: Vec::new(),
+        provenance: Provenance::Simulated,
+        absent: Vec::new(),
+    };
+    let simulated = Simulated::new(identity, vec![(instruction.clone(), model.clone())])
+        .expect("a fitted model can be executed");
+    progress.step("validating", Some(plan.sets * elements));
+    let advance = |sets: u64| progress.advance(sets * elements);
+    let outcome = compared(evidence, &simulated, &plan, &advance)?;
+    let Some(Mismatch { question, answers, shrunk, shrunk_answers, reproduced_alone, .. }) =
+        outcome.mismatch.clone()
+    else {
+        if number.in_other_batches {
+            if let Some(verdict) = alone(evidence, &simulated, &plan)? {
+                return Ok(verdict);
+            }
+            if let Some(verdict) = crowded(evidence, &simulated, &plan)? {
+                return Ok(verdict);
+            }
+        }
+        let sparse = SparsePlan {
+            dot_adds: number.sparse,
+            seed: plan.seed.wrapping_mul(SPARSE),
+            nans: plan.nans,
+            boundaries: Boundaries::of(model),
+        };
+        let modelled = (&simulated as &dyn Device, &simulated.instructions()[0]);
+        return match validation::sparse_mismatch((device, instruction), modelled, &sparse)? {
+            None => Ok(Verdict::Holds(Some((plan, outcome)))),
+            Some(SparseMismatch { question, answers })
+                if validation::differ(&instruction.d, plan.nans, answers) =>
+            {
+                let (device, model) = answers;
+                let counterexample = Counterexample { question, device, model };
+                Ok(Verdict::Contradicted { counterexample, validation: (plan, outcome) })
+            }
+            Some(SparseMismatch { question, answers }) => noise(evidence, question, answers, sparse.seed),
+        };
+    };
+    if !reproduced_alone {
+        return noise(evidence, question, answers, seed);
+    }
+    let counterexample =
+        Counterexample { question: shrunk, device: shrunk_answers.0, model: shrunk_answers.1 };
+    Ok(Verdict::Contradicted { counterexample, validation: (plan, outcome) })
+}
+
+/// Asks the counterexample of a refuted model, others like it, and around them: what is wrong in one way may be so in
+/// several. `Some` if the device answers one of them otherwise than before.
+///
+/// # Errors
+/// If the device fails.
+pub fn learn(
+    evidence: &mut Evidence,
+    model: &Model,
+    counterexample: Counterexample,
+    number: Number,
+    seed: u64,
+) -> Result<Option<Distrust>, DeviceError> {
+    let mut all = vec![counterexample];
+    for further in 1..=FURTHER {
+        let seed = seed.wrapping_add(further).wrapping_mul(FURTHER_SEED);
+        match validate(evidence, model, Number { in_other_batches: false, ..number }, seed, &Silent)? {
+            Verdict::Contradicted { counterexample, .. } => all.push(counterexample),
+            Verdict::Holds(_) => break,
+            Verdict::Noise(distrust) => return Ok(Some(distrust)),
+        }
+    }
+    asking::around(evidence, all.iter().map(|counterexample| &counterexample.question))?;
+    Ok(all.iter().find_map(|counterexample| answered_otherwise(evidence, counterexample)))
+}
+
+/// A device that has answered the question of a counterexample otherwise when it was asked for the evidence: then nothing
+/// there need contradict the model.
+fn answered_otherwise(evidence: &Evidence, counterexample: &Counterexample) -> Option<Distrust> {
+    let Counterexample { question, device, .. } = counterexample;
+    let other = evidence.answer(question).filter(|other| other != device)?;
+    let (question, answers) = (question.clone(), (*device, other));
+    Some(Distrust::NotDeterministic { question, answers, between: "two times of asking" })
+}
+
+/// Sets the seeds of questions with few summands apart from others.
+const SPARSE: u64 = 0xd1b5_4a32_d192_ed03;
+
+/// Names a device that alone answers a question as the model does: its first answer depended on something else.
+fn noise(
+    evidence: &mut Evidence,
+    question: DotAdd,
+    answers: (u64, u64),
+    seed: u64,
+) -> Result<Verdict, DeviceError> {
+    let (device, instruction) = (evidence.device(), evidence.instruction());
+    let questions = [vec![question.clone()], like(&question, instruction, seed)].concat();
+    let problems = validation::sets_per_block(instruction) as usize;
+    let (distrust, spent) = trust::check_on(device, instruction, &questions, problems)?;
+    evidence.rounds += spent.rounds;
+    evidence.dot_adds += spent.dot_adds;
+    let between = "an element among others and alone";
+    let unknown = Distrust::NotDeterministic { question, answers, between };
+    Ok(Verdict::Noise(distrust.unwrap_or(unknown)))
+}
+
+/// Compares the device with a model of its instruction.
+fn compared(
+    evidence: &Evidence,
+    simulated: &Simulated,
+    plan: &Plan,
+    progress: &(dyn Fn(u64) + Sync),
+) -> Result<Outcome, DeviceError> {
+    let (device, instruction) = (evidence.device(), evidence.instruction());
+    match validation::validate(device, instruction, simulated, instruction, plan, progress) {
+        Ok(outcome) => Ok(outcome),
+        Err(ValidationError::Device(error)) => Err(error),
+        Err(error) => unreachable!("the model is that of the instruction: {error}"),
+    }
+}
+
+/// Compares a model that holds in the batches of a plan with the device in one as large as any, where the plan has none:
+/// a device may compute otherwise in those.
+fn crowded(
+    evidence: &mut Evidence,
+    simulated: &Simulated,
+    plan: &Plan,
+) -> Result<Option<Verdict>, DeviceError> {
+    let sets = validation::sets_per_block(evidence.instruction());
+    if plan.sets >= sets {
+        return Ok(None);
+    }
+    let crowd = Plan { sets, seed: plan.seed.wrapping_mul(CROWDED), ..plan.clone() };
+    let outcome = compared(evidence, simulated, &crowd, &|_| {})?;
+    let Some(mismatch) = outcome.mismatch.clone() else { return Ok(None) };
+    let Mismatch { question, answers, shrunk, shrunk_answers, reproduced_alone, .. } = mismatch;
+    if !reproduced_alone {
+        return noise(evidence, question, answers, crowd.seed).map(Some);
+    }
+    let counterexample =
+        Counterexample { question: shrunk, device: shrunk_answers.0, model: shrunk_answers.1 };
+    Ok(Some(Verdict::Contradicted { counterexample, validation: (crowd, outcome) }))
+}
+
+/// Sets the seeds of large batches apart from others.
+const CROWDED: u64 = 0xa076_1d64_78bd_642f;
+
+/// Problems that are asked in batches of one.
+const ALONE: u64 = 64;
+/// Problems of a batch that shows what is answered among others: an even number.
+const AMONG: usize = 300;
+
+/// Compares a model that holds in large batches with the device in batches of a single problem. What differs
+/// is asked again among others: a device that then answers as the model does is not the same everywhere.
+fn alone(
+    evidence: &mut Evidence,
+    simulated: &Simulated,
+    plan: &Plan,
+) -> Result<Option<Verdict>, DeviceError> {
+    let instruction = evidence.instruction();
+    for index in 0..ALONE {
+        let distribution = Distribution::ALL[index as usize % Distribution::ALL.len()];
+        let seed = plan.seed.wrapping_add(index).wrapping_mul(SINGLE);
+        let single = Plan { sets: 1, seed, distributions: vec![distribution], ..plan.clone() };
+        let outcome = compared(evidence, simulated, &single, &|_| {})?;
+        let Some(mismatch) = outcome.mismatch.clone() else { continue };
+        let Mismatch { question, answers, shrunk, shrunk_answers, reproduced_alone, .. } = mismatch;
+        let problems = vec![question.clone(); AMONG * instruction.m * instruction.n];
+        let among = evidence.run(&problems)?;
+        if let Some(&other) = among.iter().find(|&&answer| answer != answers.0) {
+            let (answers, between) = ((answers.0, other), "a problem alone and among others");
+            return Ok(Some(Verdict::Noise(Distrust::NotDeterministic { question, answers, between })));
+        }
+        if !reproduced_alone {
+            return noise(evidence, question, answers, seed).map(Some);
+        }
+        let counterexample =
+            Counterexample { question: shrunk, device: shrunk_answers.0, model: shrunk_answers.1 };
+        return Ok(Some(Verdict::Contradicted { counterexample, validation: (single, outcome) }));
+    }
+    Ok(None)
+}
+
+/// Sets the seeds of single problems apart from others.
+const SINGLE: u64 = 0x9e37_79b9_7f4a_7c15;
+
+/// Random questions to ask beside one that had two answers.
+fn like(question: &DotAdd, instruction: &Instruction, seed: u64) -> Vec<DotAdd> {
+    let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
+    let signature = instruction.signature();
+    let others = Distribution::ALL.iter().map(|&each| random::dot_add(each, &signature, &mut rng));
+    // The one in question stands at several places.
+    others.flat_map(|other| [other, question.clone()]).collect()
+}
