@@ -81,14 +81,16 @@ fn chains(before: &[Vec<bool>]) -> Vec<Skeleton> {
     if groups.len() < 2 || !is_order {
         return Vec::new();
     }
-    let mut chains = vec![chain(&groups, false), chain(&groups, true)];
+    let mut chains: Vec<Skeleton> = [false, true]
+        .map(|is_summed_first| chain(groups.iter().cloned().map(|group| (group, is_summed_first))))
+        .to_vec();
     chains.dedup();
     chains
 }
 
-/// A chain from c of these groups, with the products of each added to each other first, or to c at once.
-pub fn chain(groups: &[Vec<usize>], is_summed_first: bool) -> Skeleton {
-    groups.iter().fold(Skeleton::Leaf(Summand::C), |sum, group| {
+/// A chain from c of these groups, the products of each added to each other first, or to c at once.
+pub fn chain(groups: impl Iterator<Item = (Vec<usize>, bool)>) -> Skeleton {
+    groups.fold(Skeleton::Leaf(Summand::C), |sum, (group, is_summed_first)| {
         let products = group.iter().map(|&k| Skeleton::Leaf(Summand::Product(k)));
         Skeleton::Sum(if is_summed_first && group.len() > 1 {
             vec![sum, Skeleton::Sum(products.collect())]

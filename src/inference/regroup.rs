@@ -11,8 +11,10 @@ use mmaprobe_model::tree::{Added, Fused, Model, Node, NodeId, Normalised, Rule, 
 use super::knobs::{Knob, Turned};
 
 mod chains;
+mod summands;
 
 use chains::{chained, dots_chained, exchanged};
+use summands::{added_after, dissolved, dissolved_apart, taken_in, taken_over};
 
 /// A tree whose sums carry their rules.
 #[derive(Clone, Debug, PartialEq)]
@@ -258,6 +260,9 @@ fn variants(children: &[Term], rule: &Rule, rules: &[Rule]) -> Vec<Variant> {
     for tree in dissolved_apart(children, rule) {
         push(", a sum among them dissolved behind the others, each aligned as before".to_string(), tree);
     }
+    for tree in added_after(children, rule) {
+        push(", one that a sum among them adds added after it".to_string(), tree);
+    }
     for (summands, other) in taken_over(children) {
         push(", dissolved into a sum among them".to_string(), in_order(summands, other));
     }
@@ -415,75 +420,6 @@ fn in_order(mut summands: Vec<Term>, rule: &Rule) -> Term {
     Term::Sum(summands, rule.clone())
 }
 
-/// The summands with those of one sum among them in its place, or of all.
-fn dissolved(children: &[Term]) -> impl Iterator<Item = Vec<Term>> {
-    let is_sum = |at: usize| matches!(children[at], Term::Sum(..));
-    let sums: Vec<usize> = (0..children.len()).filter(|&at| is_sum(at)).collect();
-    let all = (sums.len() > 1).then(|| sums.clone());
-    let each = sums.into_iter().map(|at| vec![at]);
-    each.chain(all).map(|which| {
-        let place = |(at, child): (usize, &Term)| match child {
-            Term::Sum(inside, _) if which.contains(&at) => inside.clone(),
-            other => vec![other.clone()],
-        };
-        children.iter().enumerate().flat_map(place).collect()
-    })
-}
-
-/// Summands, at most, in front of those of a sum that is dissolved.
-const APART_IN_FRONT: usize = 3;
-
-/// The sum with the summands of one sum among them behind the others, each aligned as it was: of summands that one sum
-/// aligns in different ways, some seem to be added last.
-fn dissolved_apart(children: &[Term], rule: &Rule) -> Vec<Term> {
-    let mut all = Vec::new();
-    let Added::Fused(outside) = &rule.added else { return all };
-    if children.len() > APART_IN_FRONT + 1 {
-        return all;
-    }
-    for (at, child) in children.iter().enumerate() {
-        let Term::Sum(inside, Rule { added: Added::Fused(own), .. }) = child else { continue };
-        let others = || (0..children.len()).filter(|&other| other != at);
-        let in_front = others().map(|other| *outside.alignment_of(other));
-        let fused =
-            Fused { alignment: in_front.chain(own.alignment.iter().copied()).collect(), ..own.clone() };
-        let summands = others().map(|other| children[other].clone()).chain(inside.iter().cloned());
-        all.push(Term::Sum(summands.collect(), Rule { added: Added::Fused(fused), ..rule.clone() }));
-    }
-    all
-}
-
-/// The summands with one of them, that is no sum, in a sum among them: what one sum aligns apart from
-/// its other summands may seem to be no summand of it. None where that leaves nothing beside that sum.
-fn taken_in(children: &[Term]) -> Vec<Vec<Term>> {
-    let mut all = Vec::new();
-    if children.len() < 3 {
-        return all;
-    }
-    for (into, sum) in children.iter().enumerate() {
-        let Term::Sum(inside, rule) = sum else { continue };
-        for (at, taken) in children.iter().enumerate() {
-            if matches!(taken, Term::Sum(..)) || has_accumulator(taken) {
-                continue;
-            }
-            let mut summands = children.to_vec();
-            summands[into] = in_order([inside.clone(), vec![taken.clone()]].concat(), rule);
-            summands.remove(at);
-            all.push(summands);
-        }
-    }
-    all
-}
-
-/// The summands with those of one sum among them in its place, and the rule of that sum, which then is that of all.
-fn taken_over(children: &[Term]) -> impl Iterator<Item = (Vec<Term>, &Rule)> {
-    children.iter().enumerate().filter_map(|(at, child)| {
-        let Term::Sum(inside, rule) = child else { return None };
-        let summands = [&children[..at], inside, &children[at + 1..]].concat();
-        Some((summands, rule))
-    })
-}
-
 /// The sum as the only summand of another, and as the only one beside +0: the one is added as the sum was and the
 /// sum itself exactly, or the sum as before and the one by another rule.
 fn handed_on(children: &[Term], rule: &Rule, inner: &[Rule]) -> Vec<Term> {
@@ -610,6 +546,15 @@ mod tests {
         fused.alignment.push(first);
         let found = trees(&model);
         assert!(found.iter().any(|tree| tree == "(c (p1 p2 p3 p0))"), "{found:?}");
+    }
+
+    #[test]
+    fn a_product_of_a_sum_is_added_after_what_follows() {
+        let leaf = |k| Skeleton::Leaf(Summand::Product(k));
+        let first = Skeleton::Sum(vec![Skeleton::Leaf(Summand::C), leaf(0), leaf(1)]);
+        let then = Skeleton::Sum(vec![first, leaf(2)]);
+        let found = trees(&model(&Skeleton::Sum(vec![then, leaf(3)]), 4));
+        assert!(found.iter().any(|tree| tree == "((((c p0) p2) p1) p3)"), "{found:?}");
     }
 
     #[test]

@@ -4,6 +4,7 @@
 //! be exchanged, and those of two cannot; c [handed on](crate::inference::handing) shows which of two groups comes first.
 
 use mmaprobe_probes::handing::{self, Trial};
+use mmaprobe_probes::place::Dyadic;
 use mmaprobe_probes::{DotAdd, Signature};
 
 use super::{QUESTIONS, probe};
@@ -20,66 +21,136 @@ const LOOKED_AT: usize = 24;
 const TELLING: usize = 16;
 /// Pairs of the products of two groups, to find out which group comes first.
 const ORDERED: usize = 6;
+/// Pairs of the products of one group, to find out whether they are added to each other first.
+const SUMMED: usize = 12;
 
 /// Two products.
 type Pair = [usize; 2];
 
-/// Chains from c of the groups that products are in which can be exchanged beside it, with those of a group added to each
-/// other first, and at once; none where all can be exchanged.
+/// A value of c and of two products, and those of other products beside them: what comes between two on c's way shows that
+/// they are not of one group.
+#[derive(Clone, Copy)]
+struct Beside<'t> {
+    trial: &'t Trial,
+    others: Option<&'t Trial>,
+}
+
+impl Beside<'_> {
+    /// c and both products, and every second of the others.
+    fn question(self, signature: &Signature, [p, q]: Pair) -> Option<DotAdd> {
+        let Trial { c, first, second } = *self.trial;
+        let others = self.others.into_iter().flat_map(|others| {
+            let free = (0..signature.k).filter(move |&k| k != p && k != q);
+            free.step_by(2).enumerate().map(|(at, k)| (k, [others.first, others.second][at % 2]))
+        });
+        let products: Vec<(usize, Dyadic)> = [(p, first), (q, second)].into_iter().chain(others).collect();
+        handing::question(signature, c, &products)
+    }
+
+    /// The same, and with the products exchanged.
+    fn exchanged(self, signature: &Signature, [p, q]: Pair) -> [Option<DotAdd>; 2] {
+        [self.question(signature, [p, q]), self.question(signature, [q, p])]
+    }
+
+    /// Whether it makes a difference.
+    fn differs(self, evidence: &Evidence, pair: Pair) -> bool {
+        are_told_apart(evidence, self.exchanged(evidence.signature(), pair))
+    }
+}
+
+/// Whether two questions have different answers.
+fn are_told_apart(evidence: &Evidence, questions: [Option<DotAdd>; 2]) -> bool {
+    let [one, other] = questions.map(|question| evidence.answer(&question?));
+    one.zip(other).is_some_and(|(one, other)| one != other)
+}
+
+/// Chains from c of the groups that products are in which can be exchanged beside it; with the products of each group added to
+/// each other first where that is what it looks like, of all groups, and of none. None where all can be exchanged.
 pub(super) fn chains(evidence: &mut Evidence, trials: &[Trial]) -> Result<Vec<Skeleton>, DeviceError> {
     let signature = *evidence.signature();
     let k = signature.k;
     let pairs: Vec<Pair> = (0..k).flat_map(|p| (p + 1..k).map(move |q| [p, q])).collect();
     let looked_at = thinned(&mixed(&pairs), LOOKED_AT);
-    ask(evidence, &looked_at, trials, exchanged)?;
-    let mut shown: Vec<(usize, &Trial)> = trials
+    let next = trials.iter().cycle().skip(1);
+    let alone = trials.iter().map(|trial| Beside { trial, others: None });
+    let besides: Vec<Beside> = alone
+        .chain(trials.iter().zip(next).map(|(trial, others)| Beside { trial, others: Some(others) }))
+        .collect();
+    ask(evidence, &looked_at, &besides, |signature, pair, beside| beside.exchanged(signature, pair))?;
+    let mut shown: Vec<(usize, &Beside)> = besides
         .iter()
-        .map(|trial| (looked_at.iter().filter(|&&pair| differs(evidence, pair, trial)).count(), trial))
+        .map(|beside| (looked_at.iter().filter(|&&pair| beside.differs(evidence, pair)).count(), beside))
         .filter(|(pairs, _)| *pairs > 0)
         .collect();
     // A stable sort: the first among equals.
     shown.sort_by_key(|(pairs, _)| std::cmp::Reverse(*pairs));
     let most = (QUESTIONS / (2 * pairs.len().max(1))).clamp(1, TELLING);
-    let telling: Vec<Trial> = shown.iter().take(most).map(|(_, trial)| **trial).collect();
-    ask(evidence, &pairs, &telling, exchanged)?;
-    let groups = groups(k, |pair| telling.iter().any(|trial| differs(evidence, pair, trial)));
+    let telling: Vec<Beside> = shown.iter().take(most).map(|(_, beside)| **beside).collect();
+    ask(evidence, &pairs, &telling, |signature, pair, beside| beside.exchanged(signature, pair))?;
+    let groups = groups(k, |pair| telling.iter().any(|beside| beside.differs(evidence, pair)));
     if groups.len() < 2 {
         return Ok(Vec::new());
     }
-    let groups = in_order(evidence, groups, &telling)?;
-    let mut chains = vec![chain(&groups, true), chain(&groups, false)];
-    chains.dedup();
+    let trials: Vec<Trial> = telling.iter().map(|beside| *beside.trial).collect();
+    let groups = in_order(evidence, groups, &trials)?;
+    let are_summed_first = are_summed_first(evidence, &groups, &trials)?;
+    let mut chains: Vec<Skeleton> = Vec::new();
+    let uniform = [true, false].map(|summed| vec![summed; groups.len()]);
+    for summed in std::iter::once(are_summed_first).chain(uniform) {
+        let chain = chain(groups.iter().cloned().zip(summed));
+        if !chains.contains(&chain) {
+            chains.push(chain);
+        }
+    }
     Ok(chains)
 }
 
 /// Asks something about these pairs with each of these values.
-fn ask(
+fn ask<T>(
     evidence: &mut Evidence,
     pairs: &[Pair],
-    trials: &[Trial],
-    questions: impl Fn(&Signature, Pair, &Trial) -> [Option<DotAdd>; 2],
+    values: &[T],
+    questions: impl Fn(&Signature, Pair, &T) -> [Option<DotAdd>; 2],
 ) -> Result<(), DeviceError> {
     let signature = *evidence.signature();
-    let each = pairs.iter().flat_map(|&pair| trials.iter().map(move |trial| (pair, trial)));
-    let dot_adds = each.flat_map(|(pair, trial)| questions(&signature, pair, trial)).flatten().collect();
+    let each = pairs.iter().flat_map(|&pair| values.iter().map(move |values| (pair, values)));
+    let dot_adds = each.flat_map(|(pair, values)| questions(&signature, pair, values)).flatten().collect();
     evidence.ask_aside(vec![probe(dot_adds)])
 }
 
 /// c and both products.
-fn both(signature: &Signature, [p, q]: Pair, trial: &Trial) -> Option<DotAdd> {
-    handing::question(signature, trial.c, &[(p, trial.first), (q, trial.second)])
+fn both(signature: &Signature, pair: Pair, trial: &Trial) -> Option<DotAdd> {
+    Beside { trial, others: None }.question(signature, pair)
 }
 
-/// The same, and with the products exchanged.
-fn exchanged(signature: &Signature, [p, q]: Pair, trial: &Trial) -> [Option<DotAdd>; 2] {
-    [both(signature, [p, q], trial), both(signature, [q, p], trial)]
+/// c with u in both products, and with 2u in one of them: the same where they are added to each other first.
+fn doubled(signature: &Signature, [p, q]: Pair, trial: &Trial) -> [Option<DotAdd>; 2] {
+    let Trial { c, first, .. } = *trial;
+    let twice = Dyadic { exponent: first.exponent + 1, ..first };
+    [&[(p, first), (q, first)][..], &[(p, twice)]].map(|products| handing::question(signature, c, products))
 }
 
-/// Whether it makes a difference.
-fn differs(evidence: &Evidence, pair: Pair, trial: &Trial) -> bool {
-    let questions = exchanged(evidence.signature(), pair, trial);
-    let [one, other] = questions.map(|question| evidence.answer(&question?));
-    one.zip(other).is_some_and(|(one, other)| one != other)
+/// Whether the products of each group are added to each other first.
+fn are_summed_first(
+    evidence: &mut Evidence,
+    groups: &[Vec<usize>],
+    trials: &[Trial],
+) -> Result<Vec<bool>, DeviceError> {
+    let of_each: Vec<Vec<Pair>> = groups
+        .iter()
+        .map(|group| {
+            let all = (1..group.len()).flat_map(|y| (0..y).map(move |x| [group[x], group[y]]));
+            thinned(&all.collect::<Vec<Pair>>(), SUMMED)
+        })
+        .collect();
+    ask(evidence, &of_each.concat(), trials, doubled)?;
+    let signature = *evidence.signature();
+    let is_apart =
+        |pair: &Pair| trials.iter().any(|trial| are_told_apart(evidence, doubled(&signature, *pair, trial)));
+    Ok(of_each
+        .iter()
+        .map(|pairs| 2 * pairs.iter().filter(|pair| is_apart(pair)).count() < pairs.len())
+        .collect())
 }
 
 /// Products in groups, each with those most of which it can be exchanged with.
@@ -112,7 +183,7 @@ fn in_order(
     let pairs: Vec<Pair> =
         twos().flat_map(|(x, y)| of_two(x, y)).flat_map(|[p, q]| [[p, q], [q, p]]).collect();
     let trials = &trials[..trials.len().min((QUESTIONS / (3 * pairs.len())).max(1))];
-    ask(evidence, &pairs, trials, |signature, [p, q], trial| {
+    ask(evidence, &pairs, trials, |signature, [p, q], trial: &Trial| {
         [handing::question(signature, trial.c, &[(p, trial.first)]), both(signature, [p, q], trial)]
     })?;
     let next = |evidence: &Evidence, [p, q]: Pair, trial: &Trial| {

@@ -16,7 +16,7 @@ use crate::inference::nodewise::{self, Effort, Start};
 /// Trees whose sums are taken to share rules, of those that exchanged summands show and of all.
 const EXCHANGED: usize = 2;
 const TREES: usize = 4;
-/// Where little effort leaves no more than one of so many answers unexplained, more is made.
+/// Where little effort leaves no more than one of so many answers unexplained, more is made in the best of these trees.
 const WORTH_MORE: usize = 5;
 /// Where no more than one of so many answers contradicts the best of these, other trees are tried.
 const REGROUPED_SHARED: usize = 3;
@@ -38,7 +38,7 @@ pub fn shared(starts: &Starts, mut looked: Vec<Looked>) -> Vec<Looked> {
         Looked { start: start.clone(), fitted, is_cut: false, summed: None }
     };
     let before = looked.len();
-    let mut worth_more: Vec<(&Model, Model)> = Vec::new();
+    let mut worth_more: Vec<(usize, &Model, Model)> = Vec::new();
     'trees: for start in &trees {
         for sharing in [Sharing::Inside, Sharing::ByKind] {
             let Some(model) = alike::with_shared_rules(start, sharing).filter(shares_rules) else { continue };
@@ -50,7 +50,7 @@ pub fn shared(starts: &Starts, mut looked: Vec<Looked>) -> Vec<Looked> {
             if let Some(split) = split.filter(|_| is_nearly && left > 0) {
                 looked.push(look(start, split, Start::Known, Effort::Quick));
             } else if !is_nearly && left * WORTH_MORE <= evidence.answers.len() {
-                worth_more.push((start, model));
+                worth_more.push((left, start, model));
             }
             if is_nearly {
                 break 'trees;
@@ -67,10 +67,11 @@ pub fn shared(starts: &Starts, mut looked: Vec<Looked>) -> Vec<Looked> {
             looked.push(look(&start, other.model, Start::Known, Effort::Quick));
         }
     }
-    for (start, model) in worth_more {
-        if looked.iter().any(|looked| looked.is_nearly_explained(evidence)) {
-            break;
-        }
+    // The first among equals.
+    let best = worth_more.into_iter().min_by_key(|(left, ..)| *left);
+    if let Some((_, start, model)) = best
+        && !looked.iter().any(|looked| looked.is_nearly_explained(evidence))
+    {
         looked.push(look(start, model, Start::Guessed, Effort::Usual));
     }
     // What is further from right would stand before trees that a rule for each sum explains.
