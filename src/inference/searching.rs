@@ -23,6 +23,12 @@ const DISPUTES: u64 = 4;
 /// Sets the seeds of what is disputed apart, of one time from those of the next.
 const TIME: u64 = 1000;
 
+/// Says what is done next, and what the best model so far leaves unexplained.
+fn say(progress: &dyn Progress, evidence: &Evidence, what: &str, best: &Fitted) {
+    let (left, all) = (best.contradicted, evidence.answers.len());
+    progress.step(&format!("{what} ({left} of {all} answers left)"), None);
+}
+
 /// A search from a model that explained everything until more was asked, if there is one, and where that leads to none
 /// that does, a search anew.
 ///
@@ -91,8 +97,8 @@ fn pursued(
         if models[0].contradicted == 0 || !disputed::ask(evidence, &all, seed)? {
             break;
         }
-        progress.step("search for rules, after asking what is disputed", None);
         models = looking::scored(evidence, models);
+        say(progress, evidence, "search for rules, after asking what is disputed", &models[0]);
         let improved = looking::improved(evidence, models[0].clone());
         models[0] = looking::known(evidence, models[0].clone(), improved);
         if let Some(outline) = outline
@@ -145,11 +151,11 @@ fn anew(
     // What takes long sum by sum.
     let has_many_sums = looking::has_many_sums(starts);
     if has_many_sums && !looked[0].is_explained() {
-        progress.step("search for rules, the same in all sums", None);
+        say(progress, evidence, "search for rules, the same in all sums", &looked[0].fitted);
         looked = looking::regular(starts, looked);
     }
     if !looked[0].is_explained() {
-        progress.step("search for rules, sum by sum", None);
+        say(progress, evidence, "search for rules, sum by sum", &looked[0].fitted);
         let before = looked.len();
         looked = looking::exchanged_sums(starts, looked);
         if looked.len() > before && looked[0].is_nearly_explained(evidence) {
@@ -158,41 +164,41 @@ fn anew(
     }
     let is_summed = looked[0].is_summed_at_all(evidence) && looked[0].is_nearly_explained(evidence);
     if !looked[0].is_explained() && !is_summed {
-        progress.step("search for rules that sums share", None);
+        say(progress, evidence, "search for rules that sums share", &looked[0].fitted);
         looked = looking::shared(starts, looked);
         if !is_soon && looked[0].is_nearly_explained(evidence) {
             looked = looking::best_regrouped(evidence, looked);
         }
     }
     if !looked[0].is_nearly_explained(evidence) {
-        progress.step("search for rules, sum by sum", None);
+        say(progress, evidence, "search for rules, sum by sum", &looked[0].fitted);
         looked = looking::quick_sums(starts, looked, looking::AT_FIRST);
     }
     if !is_soon && !looked[0].is_explained() {
-        progress.step("search for rules", None);
+        say(progress, evidence, "search for rules", &looked[0].fitted);
         looked = looking::at_the_best(evidence, looked);
     }
     if is_soon && looked[0].is_mostly_explained(evidence) {
         looked = looking::best_regrouped(evidence, looked);
     }
     if !has_many_sums && !looked[0].is_all_but_explained(evidence) {
-        progress.step("search for rules, the same in all sums", None);
+        say(progress, evidence, "search for rules, the same in all sums", &looked[0].fitted);
         looked = looking::regular(starts, looked);
     }
     if !looked[0].is_all_but_explained(evidence) {
-        progress.step("search for rules, sum by sum", None);
+        say(progress, evidence, "search for rules, sum by sum", &looked[0].fitted);
         looked = looking::few_sums(starts, looked);
     }
     if !looked[0].is_all_but_explained(evidence) {
-        progress.step("search for rules, the same in all sums", None);
+        say(progress, evidence, "search for rules, the same in all sums", &looked[0].fitted);
         looked = looking::alike(starts, looked);
     }
     if !looked[0].is_all_but_explained(evidence) {
-        progress.step("search for rules, sum by sum", None);
+        say(progress, evidence, "search for rules, sum by sum", &looked[0].fitted);
         looked = looking::quick_sums(starts, looked, looking::AT_LAST);
     }
     if !looked[0].is_explained() {
-        progress.step("search for rules, sum by sum", None);
+        say(progress, evidence, "search for rules, sum by sum", &looked[0].fitted);
         looked = looking::longer(starts, looked);
         looked = looking::best_regrouped(evidence, looked);
     }
@@ -226,7 +232,7 @@ fn disputes(
         if looked[0].is_explained() || !disputed::ask(evidence, &models, seed)? {
             break;
         }
-        progress.step("search for rules, after asking what is disputed", None);
+        say(progress, evidence, "search for rules, after asking what is disputed", &looked[0].fitted);
         looked = looking::anew(evidence, looked);
     }
     Ok(looked)
