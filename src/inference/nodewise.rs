@@ -203,6 +203,7 @@ fn fit_in_order(
     let each = effort.each(order.len());
     let mut search = Search::narrow(evidence, each);
     let mut is_hopeless = false;
+    let mut has_lengthened = false;
     let mut beam = vec![Fitted { model, contradicted: usize::MAX }];
     let mut shared: Option<Fitted> = None;
     for class in Class::ALL {
@@ -229,8 +230,6 @@ fn fit_in_order(
         if is_hopeless {
             break;
         }
-        // Formats with little range show some distances with subnormal operands alone.
-        let is_about_alignment = [Class::Plain, Class::Subnormal].contains(&class);
         // What no rule of a sum above explains is not what the next is looked for.
         let mut left = Left::default();
         // Whether a sum above has left something unexplained.
@@ -252,51 +251,26 @@ fn fit_in_order(
             if class > Class::Plain && fit::contradicted(&beam[0].model, of_class, 1) == 0 {
                 continue;
             }
-            let before = beam[0].clone();
             search.scope = Scope::One { rule, and_from: if depth == 0 { own_rules } else { usize::MAX } };
-            let [few, combining] = [each / 2, each].map(Budget::of);
-            for summands in SUMMANDS {
-                let answers = left.out_of(by_depth.answers(class, depth, summands));
-                // What leaves few unexplained of answers with fewer summands leads on, though much has been spent.
-                if search.budget.is_spent() && beam[0].contradicted * FEW <= answers.len() {
-                    search.budget = Budget::of(each);
-                }
-                // One summand is aligned to nothing.
-                let (kinds, combining) = match summands {
-                    1 => (Some(&Kind::ONE_SUMMAND[..]), &few),
-                    _ => (None, &combining),
-                };
-                let combined = is_about_alignment.then_some(Combined { kinds, budget: combining });
-                beam = improved(evidence, &search, beam, (class, rule), combined, &answers);
-            }
+            let by_summands = SUMMANDS.map(|summands| left.out_of(by_depth.answers(class, depth, summands)));
+            let sum = OneSum { class, rule, is_root: depth == 0, leaves_any, by_summands, about };
             let tolerated = if effort == Effort::Quick { TOLERATED_QUICKLY } else { TOLERATED };
-            if class == Class::Plain && beam[0].contradicted * tolerated > about.len() {
+            let about = &sum.about;
+            let is_far = |beam: &[Fitted], part: usize| beam[0].contradicted * part > about.len();
+            beam = sum.ruled(evidence, &mut search, beam, each, tolerated);
+            // What explains everything of the sums above is hardly wrong about the tree.
+            let is_promising = depth > 0 && !leaves_any && class == Class::Plain && !is_far(&beam, LED_ON);
+            if effort == Effort::Quick && is_promising && !has_lengthened && is_far(&beam, HOPELESS) {
+                has_lengthened = true;
+                beam = sum.ruled(evidence, &mut search, beam, EACH, tolerated);
+            }
+            if class == Class::Plain && is_far(&beam, tolerated) {
                 return fit::scored(evidence, beam.swap_remove(0).model);
             }
-            // Answers with few summands may have led astray.
-            beam.push(before);
-            beam = search.scored(beam, &about);
-            retain_best(&mut beam);
-            let is_first = beam[0].contradicted > 0 && !leaves_any && !search.budget.is_spent();
-            if is_about_alignment && is_first && is_trifle(&beam[0], about.len()) {
-                let found = last_resort(evidence, beam[0].clone(), (class, rule), &about);
-                beam.insert(0, found);
-                beam = search.scored(beam, &about);
-                retain_best(&mut beam);
-            }
-            let is_worth_it = depth > 0 && (1..=about.len() / FEW).contains(&beam[0].contradicted)
-                || search.budget.is_spent() && (1..=about.len() / LED_ON).contains(&beam[0].contradicted);
-            if is_about_alignment && is_worth_it {
-                // What a sum above makes of small numbers shows only here; and what explains most was mostly found late.
-                let (best, budget) = (beam[0].clone(), Budget::of(each));
-                beam.push(fit::improve_on(evidence, best, &about, class, Turn::of(class), &budget));
-                beam = search.scored(beam, &about);
-                retain_best(&mut beam);
-            }
-            left.extend(&beam, &about);
+            left.extend(&beam, about);
             leaves_any = beam[0].contradicted > 0 || !left.is_empty();
             let has_tried = search.budget.is_spent() || effort == Effort::Quick;
-            is_hopeless = has_tried && beam[0].contradicted * HOPELESS > about.len();
+            is_hopeless = has_tried && is_far(&beam, HOPELESS);
             if is_hopeless {
                 break;
             }
@@ -325,6 +299,75 @@ fn fit_in_order(
     }
     let all: Vec<&Answered> = evidence.answers.iter().collect();
     Fitted { model: merged(&all, &found.model), ..found }
+}
+
+/// A sum whose rule is looked for.
+struct OneSum<'e> {
+    class: Class,
+    rule: RuleId,
+    is_root: bool,
+    /// Whether a sum above has left something unexplained.
+    leaves_any: bool,
+    /// The answers about it with so many [summands](SUMMANDS) at most, and all.
+    by_summands: [Vec<&'e Answered>; SUMMANDS.len()],
+    about: Vec<&'e Answered>,
+}
+
+impl OneSum<'_> {
+    /// Models, the best first, in which its rule explains most, each class of questions within this budget; what it leaves
+    /// unexplained of too many plain answers, one of so many, is not looked at any further.
+    fn ruled(
+        &self,
+        evidence: &Evidence,
+        search: &mut Search,
+        mut beam: Vec<Fitted>,
+        each: u64,
+        tolerated: usize,
+    ) -> Vec<Fitted> {
+        let OneSum { class, rule, about, .. } = self;
+        // Formats with little range show some distances with subnormal operands alone.
+        let is_about_alignment = [Class::Plain, Class::Subnormal].contains(class);
+        let before = beam[0].clone();
+        search.budget = Budget::of(each);
+        let [few, combining] = [each / 2, each].map(Budget::of);
+        for (summands, answers) in SUMMANDS.into_iter().zip(&self.by_summands) {
+            // What leaves few unexplained of answers with fewer summands leads on, though much has been spent.
+            if search.budget.is_spent() && beam[0].contradicted * FEW <= answers.len() {
+                search.budget = Budget::of(each);
+            }
+            // One summand is aligned to nothing.
+            let (kinds, combining) = match summands {
+                1 => (Some(&Kind::ONE_SUMMAND[..]), &few),
+                _ => (None, &combining),
+            };
+            let combined = is_about_alignment.then_some(Combined { kinds, budget: combining });
+            beam = improved(evidence, search, beam, (*class, *rule), combined, answers);
+        }
+        if *class == Class::Plain && beam[0].contradicted * tolerated > about.len() {
+            return beam;
+        }
+        // Answers with few summands may have led astray.
+        beam.push(before);
+        beam = search.scored(beam, about);
+        retain_best(&mut beam);
+        let is_first = beam[0].contradicted > 0 && !self.leaves_any && !search.budget.is_spent();
+        if is_about_alignment && is_first && is_trifle(&beam[0], about.len()) {
+            let found = last_resort(evidence, beam[0].clone(), (*class, *rule), about);
+            beam.insert(0, found);
+            beam = search.scored(beam, about);
+            retain_best(&mut beam);
+        }
+        let is_worth_it = !self.is_root && (1..=about.len() / FEW).contains(&beam[0].contradicted)
+            || search.budget.is_spent() && (1..=about.len() / LED_ON).contains(&beam[0].contradicted);
+        if is_about_alignment && is_worth_it {
+            // What a sum above makes of small numbers shows only here; and what explains most was mostly found late.
+            let (best, budget) = (beam[0].clone(), Budget::of(each));
+            beam.push(fit::improve_on(evidence, best, about, *class, Turn::of(*class), &budget));
+            beam = search.scored(beam, about);
+            retain_best(&mut beam);
+        }
+        beam
+    }
 }
 
 /// Models, the best first, in which one rule explains more of these answers, which are of this class or simpler ones,
