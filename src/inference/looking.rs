@@ -443,35 +443,33 @@ pub fn quick_sums(starts: &Starts, mut looked: Vec<Looked>, trees: usize) -> Vec
     recounted(evidence, looked)
 }
 
-/// Sums of a tree that exchanged summands show, at most, where it gets a quick look before all others; and of one that masks
-/// show, where that gets one even before: summands that are aligned in ways of their own look like an order.
+/// Sums of a tree that masks or exchanged summands show, at most, where it gets a quick look before all others.
 const SUMS_AT_ONCE: usize = 20;
-const HARDLY_ANY: usize = 2;
 
-/// Where exchanged summands show an order: a quick look, sum by sum, at the trees that masks show if they have hardly any
-/// sums, and at the first of those that exchanged summands do, and the usual one where that explains most; but not at that
-/// of a model which explains nearly everything. The best first.
+/// Where exchanged summands show an order: a quick look, sum by sum, at the trees that masks show, and at the first of those
+/// that exchanged summands do, and the usual one at that which explains most; but not at that of a model which explains
+/// nearly everything. The best first.
 pub fn exchanged_sums(starts: &Starts, mut looked: Vec<Looked>) -> Vec<Looked> {
     let evidence = starts.evidence;
     let sums = |start: &Model| nodewise::individual(start).1.len();
     let Some(start) = starts.exchanged().next().filter(|start| sums(start) <= SUMS_AT_ONCE) else {
         return looked;
     };
-    let masked = starts.shown(0).filter(|start| sums(start) <= HARDLY_ANY);
+    // Summands that are aligned in ways of their own may look like an order where others are exchanged.
+    let masked = starts.shown(0).filter(|start| sums(start) <= SUMS_AT_ONCE);
     let known = Some(&looked[0]).filter(|known| known.is_all_but_explained(evidence));
     let is_new = |start: &Model| known.is_none_or(|known| !known.has_the_same_sums(start));
     let chosen: Vec<Model> = distinct(masked.chain([start]), usize::MAX).into_iter().filter(is_new).collect();
+    let before = looked.len();
     for start in chosen {
-        let quick = Looked::sum_by_sum(evidence, start.clone(), Effort::Quick);
-        let is_nearly = quick.is_nearly_explained(evidence);
-        let is_worth_more = quick.is_worth_regrouping(evidence) && !is_nearly;
-        looked.push(quick);
-        if is_worth_more {
-            looked.push(Looked::sum_by_sum(evidence, start, Effort::Usual));
+        looked.push(Looked::sum_by_sum(evidence, start, Effort::Quick));
+        if looked.last().is_some_and(|quick| quick.is_nearly_explained(evidence)) {
+            return recounted(evidence, looked);
         }
-        if is_nearly {
-            break;
-        }
+    }
+    let best = looked.iter().skip(before).min_by_key(|quick| quick.fitted.contradicted);
+    if let Some(best) = best.filter(|best| best.is_worth_regrouping(evidence)) {
+        looked.push(Looked::sum_by_sum(evidence, best.start.clone(), Effort::Usual));
     }
     recounted(evidence, looked)
 }

@@ -162,7 +162,8 @@ fn anew(
             looked = looking::best_regrouped(evidence, looked);
         }
     }
-    let is_summed = looked[0].is_summed_at_all(evidence) && looked[0].is_nearly_explained(evidence);
+    let is_summed =
+        looked.iter().any(|looked| looked.is_summed_at_all(evidence) && looked.is_nearly_explained(evidence));
     if !looked[0].is_explained() && !is_summed {
         say(progress, evidence, "search for rules that sums share", &looked[0].fitted);
         looked = looking::shared(starts, looked);
