@@ -43,16 +43,23 @@ impl Starts<'_, '_> {
         flat.chain(self.closer())
     }
 
-    /// What is scaled as a whole, what masks show, and the first of so many structures that a closer look shows: these
-    /// come before what happens to fit best with few rules.
+    /// What masks show with blocks that are summed and then scaled, what else is scaled as a whole, what masks show, and the
+    /// first of so many structures that a closer look shows: these come before what happens to fit best with few rules.
     pub(super) fn shown(&self, closer: usize) -> impl Iterator<Item = Model> {
-        let is_scaled = |structure: &Structure| match (structure, self.evidence.signature().scale) {
+        let signature = self.evidence.signature();
+        let is_scaled = |structure: &Structure| match (structure, signature.scale) {
             (Structure::ExactGroups { size }, Some(scale)) => *size == scale.block,
             (Structure::ScaledTrees, _) => true,
             _ => false,
         };
+        let order = &self.outline.order.skeleton;
+        let summed = Structure::candidates(signature, order)
+            .into_iter()
+            .filter(|structure| matches!(structure, Structure::ScaledSums { .. }))
+            .map(|structure| structure::start(signature, order, structure));
         let scaled = self.structures().filter(move |(structure, _)| is_scaled(structure));
-        scaled.chain(self.structures().take(1)).chain(self.closer().take(closer)).map(|(_, start)| start)
+        let others = scaled.chain(self.structures().take(1)).chain(self.closer().take(closer));
+        summed.chain(others.map(|(_, start)| start))
     }
 
     /// The trees that exchanged summands show.
