@@ -152,7 +152,7 @@ impl Progress for Silent {
 const SCREEN: u64 = 0xbf58_476d_1ce4_e5b9;
 
 /// Counterexamples that may widen the evidence before the search gives up.
-const ATTEMPTS: u64 = 16;
+const ATTEMPTS: u64 = 32;
 
 /// Times that answers kept aside may contradict a model that explains the others.
 const MOVES: u64 = 16;

@@ -35,7 +35,10 @@ pub struct Outline {
     /// The orders that exchanged summands show, the regular ones that are very much like these first; also where masks show
     /// the same.
     pub exchanged: Vec<Skeleton>,
-    /// How many of these were not combined.
+    /// The sums of sums that masks show, with parts as the first of those has them, if that is another order: what is
+    /// aligned in a way of its own may look like an order of parts.
+    pub parts: Option<Skeleton>,
+    /// How many of the closer ones were not combined.
     found: usize,
     /// Whether a closer look has been asked for.
     pub is_close: bool,
@@ -99,8 +102,18 @@ pub fn outline(
     let cuts = ask_about_cuts(evidence, &order.skeleton)?;
     let nested = nesting::refine(evidence, &order.skeleton, &cuts)?;
     let found = closer.len();
-    let outline =
-        Outline { order, order_answers, nested, cuts, closer, exchanged: Vec::new(), found, is_close: false };
+    let exchanged = Vec::new();
+    let outline = Outline {
+        order,
+        order_answers,
+        nested,
+        cuts,
+        closer,
+        exchanged,
+        parts: None,
+        found,
+        is_close: false,
+    };
     Ok(ControlFlow::Continue(outline))
 }
 
@@ -133,9 +146,15 @@ pub fn closer(evidence: &mut Evidence, outline: &mut Outline, seed: u64) -> Resu
     // What passes all sums is what values are made of.
     evidence.ask(vec![mmaprobe_probes::sums::range(&signature)])?;
     outline.exchanged = with_regular(&signature, exchanging::orders(evidence, &outline.cuts, seed)?);
+    let parts = outline.exchanged.first().map(|exchanged| masked.with_parts_of(exchanged));
+    let is_known = |parts: &Skeleton| {
+        outline.exchanged.iter().chain([masked]).any(|known| known.has_the_same_sums(parts))
+    };
+    outline.parts = parts.filter(|parts| !parts.is_flat() && !is_known(parts));
     let handed = handing::orders(evidence, &outline.cuts, seed)?;
     let grouped = sums.orders(evidence, masked);
-    for order in outline.exchanged.clone().into_iter().chain(handed).chain(grouped) {
+    let exchanged = outline.exchanged.clone().into_iter().chain(outline.parts.clone());
+    for order in exchanged.chain(handed).chain(grouped) {
         if order != *masked && !outline.closer.contains(&order) {
             outline.closer.push(order);
         }

@@ -446,8 +446,8 @@ pub fn quick_sums(starts: &Starts, mut looked: Vec<Looked>, trees: usize) -> Vec
 /// Sums of a tree that masks or exchanged summands show, at most, where it gets a quick look before all others.
 const SUMS_AT_ONCE: usize = 20;
 
-/// Where exchanged summands show an order: a quick look, sum by sum, at the trees that masks show, and at the first of those
-/// that exchanged summands do, and the usual one at that which explains most; but not at that of a model which explains
+/// Where exchanged summands show an order: a quick look, sum by sum, at the trees that masks show, at the first of those
+/// that exchanged summands do, and at what both show together, and the usual one at that which explains most; but not at that of a model which explains
 /// nearly everything. The best first.
 pub fn exchanged_sums(starts: &Starts, mut looked: Vec<Looked>) -> Vec<Looked> {
     let evidence = starts.evidence;
@@ -459,7 +459,9 @@ pub fn exchanged_sums(starts: &Starts, mut looked: Vec<Looked>) -> Vec<Looked> {
     let masked = starts.shown(0).filter(|start| sums(start) <= SUMS_AT_ONCE);
     let known = Some(&looked[0]).filter(|known| known.is_all_but_explained(evidence));
     let is_new = |start: &Model| known.is_none_or(|known| !known.has_the_same_sums(start));
-    let chosen: Vec<Model> = distinct(masked.chain([start]), usize::MAX).into_iter().filter(is_new).collect();
+    let parts = starts.parts().take(1).filter(|start| sums(start) <= SUMS_AT_ONCE);
+    let all = distinct(masked.chain([start]).chain(parts), usize::MAX);
+    let chosen: Vec<Model> = all.into_iter().filter(is_new).collect();
     let before = looked.len();
     for start in chosen {
         looked.push(Looked::sum_by_sum(evidence, start, Effort::Quick));

@@ -113,6 +113,29 @@ impl Skeleton {
         }
     }
 
+    /// Its sums of sums, with the parts in which products are added, as another order has them where it has the same part.
+    pub fn with_parts_of(&self, other: &Skeleton) -> Skeleton {
+        let Skeleton::Sum(children) = self else { return self.clone() };
+        let is_product = |child: &Skeleton| matches!(child, Skeleton::Leaf(Summand::Product(_)));
+        if !children.iter().any(is_product) {
+            return Skeleton::Sum(children.iter().map(|child| child.with_parts_of(other)).collect());
+        }
+        let mut summands = self.summands();
+        summands.sort_unstable();
+        other.part_of(&summands).unwrap_or(self).clone()
+    }
+
+    /// The sum of these summands, which are sorted, in whatever order it adds them; `None` if there is none.
+    fn part_of(&self, summands: &[Summand]) -> Option<&Skeleton> {
+        let mut own = self.summands();
+        own.sort_unstable();
+        if own == summands {
+            return Some(self);
+        }
+        let (Skeleton::Sum(children) | Skeleton::Inner(children)) = self else { return None };
+        children.iter().find_map(|child| child.part_of(summands))
+    }
+
     /// A leaf that is in as few sums inside it as any.
     pub fn nearest(&self) -> Summand {
         fn below(skeleton: &Skeleton) -> (usize, Summand) {
@@ -549,6 +572,23 @@ mod tests {
         let flat = Skeleton::Sum((0..4).map(leaf).chain([c()]).collect());
         let flat = structure::start(&signature, &flat, Structure::Plain);
         assert!(!one.has_the_same_sums(&flat.tree));
+    }
+
+    #[test]
+    fn parts_are_taken_from_another_order() {
+        let leaf = |k| Skeleton::Leaf(Summand::Product(k));
+        let c = || Skeleton::Leaf(Summand::C);
+        let sum = |children: Vec<Skeleton>| Skeleton::Sum(children);
+        let masked = sum(vec![c(), sum(vec![sum((0..3).map(leaf).collect()), sum(vec![leaf(3), leaf(4)])])]);
+        let part = || sum(vec![sum(vec![leaf(2), leaf(0)]), leaf(1)]);
+        // Parts are in another order there, and one of them is no part.
+        let other = sum(vec![sum(vec![c(), part()]), leaf(3), leaf(4)]);
+        let expected = sum(vec![c(), sum(vec![part(), sum(vec![leaf(3), leaf(4)])])]);
+        assert_eq!(masked.with_parts_of(&other), expected);
+        // Where products stand beside sums, these are a part, too.
+        let beside = sum(vec![leaf(3), sum((0..3).map(leaf).collect())]);
+        let whole = sum(vec![part(), leaf(3)]);
+        assert_eq!(beside.with_parts_of(&sum(vec![whole.clone(), c()])), whole);
     }
 
     fn signature() -> Signature {

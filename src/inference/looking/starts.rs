@@ -64,11 +64,18 @@ impl Starts<'_, '_> {
 
     /// The trees that exchanged summands show.
     pub(super) fn exchanged(&self) -> impl Iterator<Item = Model> {
+        self.outline.exchanged.iter().flat_map(|order| self.started(order))
+    }
+
+    /// The tree that masks show, with parts as in the first of those, if that is another.
+    pub(super) fn parts(&self) -> impl Iterator<Item = Model> {
+        self.outline.parts.iter().flat_map(|order| self.started(order))
+    }
+
+    /// An order that a closer look has shown, in every structure.
+    fn started(&self, order: &Skeleton) -> impl Iterator<Item = Model> {
         let signature = self.evidence.signature();
-        self.outline.exchanged.iter().flat_map(move |order| {
-            let start = move |s| structure::start(signature, order, s);
-            Structure::closer(signature, order).into_iter().map(start)
-        })
+        Structure::closer(signature, order).into_iter().map(move |s| structure::start(signature, order, s))
     }
 
     /// Structures of the orders that a closer look has shown, or that hardly differ from those found.
