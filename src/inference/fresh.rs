@@ -45,7 +45,7 @@ pub struct Number {
 /// Of the inputs that a model is validated on, one of so many as are tried before it is told from others.
 const SCREENED: u64 = 5;
 /// Rules of a model that are many: it takes long to tell from others and is often wrong where few inputs show it, so that
-/// `MUCH` times as many inputs are tried before as after.
+/// `MUCH` times as many inputs are tried before as after, and as many with few summands.
 const MANY_RULES: usize = 4;
 const MUCH: u64 = 4;
 /// Further counterexamples that are looked for where one has been found.
@@ -77,9 +77,10 @@ impl Number {
 
     /// For a first look at a model.
     pub fn screen(self, model: &Model) -> Number {
-        let many = model.tree.rules.len() > MANY_RULES;
-        let [dot_adds, sparse] = [self.dot_adds, self.sparse]
-            .map(|number| if many { number.saturating_mul(MUCH) } else { number / SCREENED });
+        let (dot_adds, sparse) = match model.tree.rules.len() > MANY_RULES {
+            true => (self.dot_adds.saturating_mul(MUCH), self.sparse),
+            false => (self.dot_adds / SCREENED, self.sparse / SCREENED),
+        };
         Number { dot_adds, sparse, in_other_batches: false }
     }
 }
