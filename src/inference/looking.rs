@@ -447,8 +447,8 @@ pub fn quick_sums(starts: &Starts, mut looked: Vec<Looked>, trees: usize) -> Vec
 const SUMS_AT_ONCE: usize = 20;
 
 /// Where exchanged summands show an order: a quick look, sum by sum, at the trees that masks show, at the first of those
-/// that exchanged summands do, and at what both show together, and the usual one at that which explains most; but not at that of a model which explains
-/// nearly everything. The best first.
+/// that exchanged summands do, and at what both show together, until one explains nearly everything; then the usual one at
+/// that which explains most. Not at the tree of a model which explains nearly everything already. The best first.
 pub fn exchanged_sums(starts: &Starts, mut looked: Vec<Looked>) -> Vec<Looked> {
     let evidence = starts.evidence;
     let sums = |start: &Model| nodewise::individual(start).1.len();
