@@ -23,6 +23,9 @@ use mmaprobe::model::Model;
 use mmaprobe::model::tree::{Added, Normalised, Rule};
 use mmaprobe_machines::{Unit, generate, words};
 
+/// Random dot-adds that a model is validated on: as many as `selftest` takes by default.
+const VALIDATED: u64 = 100_000;
+
 /// Steps with the time at which each begins, on stderr.
 struct Timed(Instant);
 
@@ -60,7 +63,7 @@ fn main() {
     let truth = translation::model(&machine);
     let device = MachineDevice::new(&format!("machine {index} of seed {seed}"), Unit::sound(machine));
     let instruction = &device.instructions()[0];
-    let options = Options { validate: 25_000, seed: 1 };
+    let options = Options { validate: VALIDATED, seed: 1 };
     let began = Instant::now();
     let timed = Timed(began);
     if what == "all" {

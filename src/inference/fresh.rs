@@ -45,9 +45,11 @@ pub struct Number {
 /// Of the inputs that a model is validated on, one of so many as are tried before it is told from others.
 const SCREENED: u64 = 5;
 /// Rules of a model that are many: it takes long to tell from others and is often wrong where few inputs show it, so that
-/// `MUCH` times as many inputs are tried before as after, and as many with few summands.
+/// `MUCH` times as many inputs are tried before as after, and as many with few summands; but no more than `MOST_SCREENED`,
+/// if these are not fewer than are tried of others.
 const MANY_RULES: usize = 4;
 const MUCH: u64 = 4;
+const MOST_SCREENED: u64 = 400_000;
 /// Further counterexamples that are looked for where one has been found.
 const FURTHER: u64 = 3;
 /// Sets the seeds of those apart from others.
@@ -77,10 +79,12 @@ impl Number {
 
     /// For a first look at a model.
     pub fn screen(self, model: &Model) -> Number {
-        let (dot_adds, sparse) = match model.tree.rules.len() > MANY_RULES {
-            true => (self.dot_adds.saturating_mul(MUCH), self.sparse),
-            false => (self.dot_adds / SCREENED, self.sparse / SCREENED),
+        let many = model.tree.rules.len() > MANY_RULES;
+        let screened = |number: u64, times: u64| {
+            let much = number.saturating_mul(times).min(MOST_SCREENED);
+            (number / SCREENED).max(if many { much } else { 0 })
         };
+        let (dot_adds, sparse) = (screened(self.dot_adds, MUCH), screened(self.sparse, 1));
         Number { dot_adds, sparse, in_other_batches: false }
     }
 }
@@ -301,4 +305,28 @@ fn like(question: &DotAdd, instruction: &Instruction, seed: u64) -> Vec<DotAdd> 
     let others = Distribution::ALL.iter().map(|&each| random::dot_add(each, &signature, &mut rng));
     // The one in question stands at several places.
     others.flat_map(|other| [other, question.clone()]).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use mmaprobe_model::format;
+
+    use super::*;
+
+    #[test]
+    fn models_of_many_rules_stand_more_before_they_are_told_apart() {
+        let few = Model::chain_of_fma(format::FP16, format::FP32, 4);
+        let mut many = few.clone();
+        many.tree.rules = vec![few.tree.rules[0].clone(); MANY_RULES + 1];
+        let screened = |validate: u64, model: &Model| {
+            let Number { dot_adds, sparse, .. } = Number::of(&Options { validate, seed: 1 }).screen(model);
+            (dot_adds, sparse)
+        };
+        assert_eq!(screened(25_000, &few), (5_000, 20_000));
+        assert_eq!(screened(25_000, &many), (100_000, 100_000));
+        assert_eq!(screened(1_000_000, &few), (200_000, 400_000));
+        assert_eq!(screened(1_000_000, &many), (MOST_SCREENED, MOST_SCREENED));
+        assert_eq!(screened(10_000_000, &many), screened(10_000_000, &few));
+        assert_eq!(screened(0, &many), (0, 0), "no validation");
+    }
 }
