@@ -27,7 +27,7 @@ use crate::device::DeviceError;
 const TRIALS: usize = 128;
 const LOOKED_AT: usize = 12;
 /// The most threes; of those values, the ones that tell most, with which all of them are tried; and about the most questions
-/// that all are asked.
+/// that all are asked, before those inside of parts.
 const MOST_THREES: usize = 1000;
 const TELLING: usize = 24;
 const QUESTIONS: usize = 60_000;
@@ -265,19 +265,30 @@ impl Threes {
         trials: &[Trial],
     ) -> Result<Option<Skeleton>, DeviceError> {
         let mut tree = self.tree(evidence, trials);
+        if !self.are_some_of_all() {
+            return Ok(tree);
+        }
+        // Those asked about for trials of another kind have not been with these.
+        let mut asked: HashSet<[usize; 3]> = HashSet::new();
         for _ in 0..ROUNDS {
             let mut more = Vec::new();
             tree.iter().for_each(|tree| self.inside_of_parts(tree, &mut more));
-            let known: HashSet<[usize; 3]> = self.threes.iter().copied().collect();
-            more.retain(|three| !known.contains(three));
+            more.retain(|three| asked.insert(*three));
             if more.is_empty() {
                 break;
             }
             evidence.ask_aside(vec![self.probe(evidence, &more, trials)])?;
-            self.threes.extend(more);
+            let known: HashSet<[usize; 3]> = self.threes.iter().copied().collect();
+            self.threes.extend(more.into_iter().filter(|three| !known.contains(three)));
             tree = self.tree(evidence, trials);
         }
         Ok(tree)
+    }
+
+    /// Whether there are more threes than all can be asked about.
+    fn are_some_of_all(&self) -> bool {
+        let count = self.summands.len();
+        count * count.saturating_sub(1) * count.saturating_sub(2) / 6 > MOST_THREES
     }
 
     /// All threes inside of each part of a tree that has no more summands than are asked about.
@@ -339,7 +350,7 @@ impl Threes {
     /// have been, also those with the first child. How each two of the others meet it shows every sum that it is in.
     fn of_one_sum(&self, children: usize) -> Vec<[usize; 3]> {
         let mut threes = triples_of(children, OF_ONE_SUM);
-        if triples_of(self.summands.len(), MOST_SEEN).len() > MOST_THREES {
+        if self.are_some_of_all() {
             let first = (1..children.min(OF_A_PART)).flat_map(|x| (1..x).map(move |y| [0, y, x]));
             threes.extend(first.filter(|three| !threes.contains(three)).collect::<Vec<_>>());
         }

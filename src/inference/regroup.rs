@@ -446,6 +446,7 @@ fn handed_on(children: &[Term], rule: &Rule, inner: &[Rule]) -> Vec<Term> {
 
 #[cfg(test)]
 mod tests {
+    use mmaprobe_model::tree::Alignment;
     use mmaprobe_model::{Rounding, format};
     use mmaprobe_probes::{Signature, Summand};
 
@@ -555,6 +556,27 @@ mod tests {
         let then = Skeleton::Sum(vec![first, leaf(2)]);
         let found = trees(&model(&Skeleton::Sum(vec![then, leaf(3)]), 4));
         assert!(found.iter().any(|tree| tree == "((((c p0) p2) p1) p3)"), "{found:?}");
+        // Those that stay are aligned as before.
+        let first = Skeleton::Sum(vec![Skeleton::Leaf(Summand::C), leaf(0), leaf(1)]);
+        let mut model = model(&Skeleton::Sum(vec![Skeleton::Sum(vec![first, leaf(2)]), leaf(3)]), 4);
+        let mut own = model.tree.rules[0].clone();
+        let Added::Fused(fused) = &mut own.added else { panic!() };
+        let aligned = |fraction_bits| Alignment { fraction_bits, ..*fused.alignment_of(0) };
+        fused.alignment = [20, 21, 22].map(aligned).to_vec().into();
+        model.tree.rules.push(own);
+        let inside = model.tree.nodes.iter_mut().find(|node| matches!(node, Node::Sum { .. }));
+        let Some(Node::Sum { rule, .. }) = inside else { panic!() };
+        *rule = 1;
+        let after = regrouped(&model).into_iter().find(|turned| {
+            drawn(&turned.model, turned.model.tree.nodes.len() - 1) == "((((c p1) p2) p0) p3)"
+        });
+        let bits = |rule: &Rule| match &rule.added {
+            Added::Fused(fused) => fused.alignment.iter().map(|one| one.fraction_bits).collect(),
+            Added::Exact => Vec::new(),
+        };
+        let rules: Vec<Vec<u32>> =
+            after.expect("it is added after").model.tree.rules.iter().map(bits).collect();
+        assert!(rules.contains(&vec![20, 22]) && rules.contains(&vec![20, 21, 22]), "{rules:?}");
     }
 
     #[test]

@@ -91,7 +91,12 @@ pub(super) fn chains(evidence: &mut Evidence, trials: &[Trial]) -> Result<Vec<Sk
     if groups.len() < 2 {
         return Ok(Vec::new());
     }
-    let trials: Vec<Trial> = telling.iter().map(|beside| *beside.trial).collect();
+    let mut trials: Vec<Trial> = Vec::new();
+    for Beside { trial, .. } in telling {
+        if !trials.contains(trial) {
+            trials.push(*trial);
+        }
+    }
     let groups = in_order(evidence, groups, &trials)?;
     let are_summed_first = are_summed_first(evidence, &groups, &trials)?;
     let mut chains: Vec<Skeleton> = Vec::new();

@@ -86,9 +86,21 @@ pub(super) fn added_after(children: &[Term], rule: &Rule) -> Vec<Term> {
             let mut left = inside.clone();
             left.remove(place);
             let mut summands = children.to_vec();
-            summands[at] = Term::Sum(left, own.clone());
+            summands[at] = Term::Sum(left, without(own, place, inside.len()));
             all.push(Term::Sum(vec![Term::Sum(summands, rule.clone()), taken.clone()], own.clone()));
         }
     }
     all
+}
+
+/// The rule of so many summands without that of one of them, by its place.
+fn without(rule: &Rule, place: usize, count: usize) -> Rule {
+    match &rule.added {
+        Added::Fused(fused) if fused.alignment.len() > 1 => {
+            let left = (0..count).filter(|&other| other != place);
+            let alignment = left.map(|other| *fused.alignment_of(other)).collect();
+            Rule { added: Added::Fused(Fused { alignment, ..fused.clone() }), ..rule.clone() }
+        }
+        _ => rule.clone(),
+    }
 }
