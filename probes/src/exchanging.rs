@@ -121,43 +121,39 @@ const HEADROOM: i32 = 3;
 /// No value is further from 1: past every sum's width.
 const FARTHEST: i32 = 72;
 
-/// Random values of few bits, that the formats of products and of c hold if they have the range. Most lie `within` these
-/// exponents; distances between them are often near one of the `cuts`, at which something is known to be lost.
-pub fn trials(
-    signature: &Signature,
-    count: usize,
-    within: &RangeInclusive<i32>,
-    cuts: &[i32],
-    rng: &mut (impl Rng + ?Sized),
-) -> Vec<Trial> {
-    let reach = reach(signature, within);
-    (0..count)
-        .map(|_| {
-            let kind = kind(rng);
-            trial(kind, reach, cuts, rng)
-        })
-        .collect()
+/// What random values are drawn from: of few bits, which the formats of products and of c hold if they have the range.
+#[derive(Clone, Copy, Debug)]
+pub struct Values<'c> {
+    /// The exponents that most of them have.
+    reach: (i32, i32),
+    /// Distances at which something is known to be lost; those between values are often near one of them.
+    cuts: &'c [i32],
 }
 
-/// Random values of the kinds that these are of, in turns; otherwise as [`trials`]. None if there are none.
-pub fn like(
-    signature: &Signature,
-    known: &[Trial],
-    count: usize,
-    within: &RangeInclusive<i32>,
-    cuts: &[i32],
-    rng: &mut (impl Rng + ?Sized),
-) -> Vec<Trial> {
-    let reach = reach(signature, within);
-    known.iter().cycle().take(count).map(|known| trial(known.kind, reach, cuts, rng)).collect()
-}
+impl<'c> Values<'c> {
+    /// Values that mostly lie `within` these exponents.
+    pub fn new(signature: &Signature, within: &RangeInclusive<i32>, cuts: &'c [i32]) -> Values<'c> {
+        let (low, high) = place::reach_with_scales(signature);
+        let high = high.min(within.end().saturating_sub(HEADROOM)).min(signature.d.max_exponent() - HEADROOM);
+        let low = low.max(*within.start()).max(-FARTHEST);
+        Values { reach: (low, high.min(FARTHEST).max(low)), cuts }
+    }
 
-/// The exponents that values have.
-fn reach(signature: &Signature, within: &RangeInclusive<i32>) -> (i32, i32) {
-    let (low, high) = place::reach_with_scales(signature);
-    let high = high.min(within.end().saturating_sub(HEADROOM)).min(signature.d.max_exponent() - HEADROOM);
-    let low = low.max(*within.start()).max(-FARTHEST);
-    (low, high.min(FARTHEST).max(low))
+    /// So many, of any kinds.
+    pub fn trials(&self, count: usize, rng: &mut (impl Rng + ?Sized)) -> Vec<Trial> {
+        (0..count)
+            .map(|_| {
+                let kind = kind(rng);
+                trial(kind, self.reach, self.cuts, rng)
+            })
+            .collect()
+    }
+
+    /// So many, of the kinds that these are of, in turns. None if there are none.
+    pub fn like(&self, known: &[Trial], count: usize, rng: &mut (impl Rng + ?Sized)) -> Vec<Trial> {
+        let known = known.iter().cycle().take(count);
+        known.map(|known| trial(known.kind, self.reach, self.cuts, rng)).collect()
+    }
 }
 
 fn kind(rng: &mut (impl Rng + ?Sized)) -> Kind {
@@ -242,7 +238,7 @@ mod tests {
         let three = [Summand::C, Summand::Product(0), Summand::Product(1)];
         let mut counts = [0; 3];
         // So near each other that binary64 adds them exactly.
-        for trial in trials(&SIGNATURE, 400, &(-20..=20), &[24], &mut rng) {
+        for trial in Values::new(&SIGNATURE, &(-20..=20), &[24]).trials(400, &mut rng) {
             let answers = questions(&SIGNATURE, three, &trial).map(|question| {
                 let DotAdd { a, b, c, .. } = question?;
                 let product = |k: usize| number(&SIGNATURE.a, a[k]) * number(&SIGNATURE.b, b[k]);

@@ -9,7 +9,7 @@ mod beside_c;
 
 use std::collections::HashSet;
 
-use mmaprobe_probes::exchanging::{self, Questions, Trial};
+use mmaprobe_probes::exchanging::{self, Questions, Trial, Values};
 use mmaprobe_probes::handing;
 use mmaprobe_probes::{DotAdd, Probe, Summand};
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -60,7 +60,8 @@ pub fn orders(evidence: &mut Evidence, cuts: &[i32], seed: u64) -> Result<Vec<Sk
     }
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed ^ EXCHANGED);
     let within = depth::unchanged(evidence).exponents;
-    let trials = exchanging::trials(&signature, TRIALS, &within, cuts, &mut rng);
+    let values = Values::new(&signature, &within, cuts);
+    let trials = values.trials(TRIALS, &mut rng);
     let beside_c = handing::trials(&signature, TRIALS, cuts, &mut rng);
     let mut threes = Threes::of(signature.summands().collect());
     let looked_at = threes.looked_at();
@@ -68,8 +69,7 @@ pub fn orders(evidence: &mut Evidence, cuts: &[i32], seed: u64) -> Result<Vec<Sk
     let mut more = thinned(&trials, CLOSELY);
     if telling.len() < FEW_TELL {
         // Others of their kinds may tell more.
-        let like = |number, rng: &mut _| exchanging::like(&signature, &telling, number, &within, cuts, rng);
-        let [others, closely] = [TRIALS, CLOSELY].map(|number| like(number, &mut rng));
+        let [others, closely] = [TRIALS, CLOSELY].map(|number| values.like(&telling, number, &mut rng));
         let trials = [telling, others].concat();
         more = closely;
         telling = threes.telling(evidence, &looked_at, &trials)?;

@@ -35,31 +35,30 @@ impl Starts<'_, '_> {
     /// Every structure of the order that was found, simplest first.
     pub fn structures(&self) -> impl Iterator<Item = (Structure, Model)> {
         let start = |skeleton: &Skeleton, s| (s, structure::start(self.evidence.signature(), skeleton, s));
-        let flat = &self.outline.order.skeleton;
-        let flat =
-            Structure::candidates(self.evidence.signature(), flat).into_iter().map(move |s| start(flat, s));
         let nested = self.outline.nested.iter();
-        let flat = flat.chain(nested.flat_map(move |tree| Structure::NESTED.map(|s| start(tree, s))));
-        flat.chain(self.closer())
+        let nested = nested.flat_map(move |tree| Structure::NESTED.map(|s| start(tree, s)));
+        self.masked().chain(nested).chain(self.closer())
+    }
+
+    /// Every structure of the order that masks show.
+    fn masked(&self) -> impl Iterator<Item = (Structure, Model)> {
+        let (signature, order) = (self.evidence.signature(), &self.outline.order.skeleton);
+        let start = move |s| (s, structure::start(signature, order, s));
+        Structure::candidates(signature, order).into_iter().map(start)
     }
 
     /// What masks show with blocks that are summed and then scaled, what else is scaled as a whole, what masks show, and the
     /// first of so many structures that a closer look shows: these come before what happens to fit best with few rules.
     pub(super) fn shown(&self, closer: usize) -> impl Iterator<Item = Model> {
-        let signature = self.evidence.signature();
-        let is_scaled = |structure: &Structure| match (structure, signature.scale) {
+        let is_scaled = |structure: &Structure| match (structure, self.evidence.signature().scale) {
             (Structure::ExactGroups { size }, Some(scale)) => *size == scale.block,
             (Structure::ScaledTrees, _) => true,
             _ => false,
         };
-        let order = &self.outline.order.skeleton;
-        let summed = Structure::candidates(signature, order)
-            .into_iter()
-            .filter(|structure| matches!(structure, Structure::ScaledSums { .. }))
-            .map(|structure| structure::start(signature, order, structure));
+        let summed = self.masked().filter(|(structure, _)| matches!(structure, Structure::ScaledSums { .. }));
         let scaled = self.structures().filter(move |(structure, _)| is_scaled(structure));
-        let others = scaled.chain(self.structures().take(1)).chain(self.closer().take(closer));
-        summed.chain(others.map(|(_, start)| start))
+        let others = self.structures().take(1).chain(self.closer().take(closer));
+        summed.chain(scaled).chain(others).map(|(_, start)| start)
     }
 
     /// The trees that exchanged summands show.
