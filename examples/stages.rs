@@ -14,7 +14,6 @@ use std::time::Instant;
 use mmaprobe::device::Device;
 use mmaprobe::device::machine::MachineDevice;
 use mmaprobe::inference::alike::{self, Sharing};
-use mmaprobe::inference::budget::Budget;
 use mmaprobe::inference::evidence::Evidence;
 use mmaprobe::inference::looking::Starts;
 use mmaprobe::inference::nodewise::{self, Effort, Start};
@@ -71,6 +70,7 @@ fn main() {
         let finding = characterize_with(&mut evidence, &options, &timed).expect("a machine answers");
         timed.step("the end", None);
         println!("{} rounds, {} dot-adds", finding.rounds, finding.dot_adds);
+        println!("{} million answers held against models", evidence.work().spent() / 1_000_000);
         let contradicted = fit::contradicted(&truth, evidence.answers.iter(), usize::MAX);
         println!("the machine's own model is contradicted by {contradicted}: {:?}", finding.conclusion);
         return;
@@ -125,7 +125,7 @@ fn main() {
             break;
         }
         let improved =
-            fit::improve(answers, found, mmaprobe::inference::evidence::Stage::LAST, &Budget::of(20_000_000));
+            fit::improve(answers, found, mmaprobe::inference::evidence::Stage::LAST, &answers.budget(20_000_000));
         println!("  {} after turns of all rules", improved.contradicted);
         for (index, rule) in improved.model.tree.rules.iter().enumerate() {
             println!("  found {index}: {rule:?}");

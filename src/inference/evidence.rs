@@ -1,12 +1,14 @@
 //! Evidence: every question asked, and its answer.
 
 use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 
 use mmaprobe_model::Model;
 use mmaprobe_model::format::{Decoded, Format};
 use mmaprobe_model::scalar::{Inputs, Scalar};
 use mmaprobe_probes::{DotAdd, Probe, Signature};
 
+use super::budget::Budget;
 use super::fit;
 use crate::batch;
 use crate::device::{Device, DeviceError, Instruction};
@@ -187,6 +189,9 @@ pub struct Asked {
     pub source: &'static str,
 }
 
+/// Answers that models may be held against in all searches about one instruction.
+const WORK: u64 = 1_000_000_000_000;
+
 /// Answers to a probe that are not kept aside where most are.
 const KEPT: usize = 1200;
 /// Answers that are moved at once from those aside.
@@ -223,6 +228,7 @@ pub struct Evidence<'d> {
     known: HashMap<DotAdd, u64>,
     waiting: Waiting,
     again: Option<Again>,
+    work: Arc<Budget>,
     /// Calls of the device so far.
     pub rounds: u64,
     /// Dot-adds asked so far.
@@ -242,9 +248,20 @@ impl<'d> Evidence<'d> {
             known: HashMap::new(),
             waiting: Waiting::default(),
             again: None,
+            work: Arc::new(Budget::of(WORK)),
             rounds: 0,
             dot_adds: 0,
         }
+    }
+
+    /// What models may be held against in one search: so many answers, or what is left for all searches, if that is less.
+    pub fn budget(&self, answers: u64) -> Budget {
+        Budget::within(&self.work, answers)
+    }
+
+    /// What models may be held against in all searches.
+    pub fn work(&self) -> &Budget {
+        &self.work
     }
 
     /// What the instruction takes.

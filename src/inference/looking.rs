@@ -41,7 +41,7 @@ pub struct Looked {
 impl Looked {
     /// A look at a model, within a budget.
     fn at(evidence: &Evidence, start: Model, budget: u64) -> Looked {
-        let budget = Budget::of(budget);
+        let budget = evidence.budget(budget);
         let fitted = improve_by_stage(evidence, start.clone(), HOPELESS, &budget);
         Looked { fitted, start, is_cut: budget.is_spent(), summed: None }
     }
@@ -171,7 +171,7 @@ fn with_own_rules_improved(evidence: &Evidence, fitted: Fitted) -> Fitted {
         return fitted;
     }
     let own = Fitted { model, contradicted: fitted.contradicted };
-    let own = fit::improve(evidence, own, Stage::LAST, &Budget::of(LONG));
+    let own = fit::improve(evidence, own, Stage::LAST, &evidence.budget(LONG));
     better_of(evidence, fitted, fit::settle_nans(evidence, own))
 }
 
@@ -196,7 +196,7 @@ fn rule_by_rule(evidence: &Evidence, fitted: Fitted, stage: Stage, kinds: &[Kind
         if best.contradicted == 0 || best.contradicted * REGROUPED > answers.len() {
             break;
         }
-        let budget = Budget::of(EACH_RULE);
+        let budget = evidence.budget(EACH_RULE);
         let trial = Trial { rule, answers: &answers, budget: &budget };
         let turns = [Turn::Once, Turn::Jointly];
         let found = grid::improve(evidence, best.clone(), trial, kinds, stage.class, &turns);
@@ -251,7 +251,7 @@ fn single_closer(evidence: &Evidence, mut looked: Vec<Looked>) -> Vec<Looked> {
     let plain = Stage { class: Class::Plain, ..Stage::LAST };
     let found = rule_by_rule(evidence, single.fitted.clone(), plain, &Kind::FEW_ANSWERS);
     if found.contradicted < single.fitted.contradicted {
-        let found = fit::improve(evidence, found, Stage::LAST, &Budget::of(LONG));
+        let found = fit::improve(evidence, found, Stage::LAST, &evidence.budget(LONG));
         looked.push(Looked::as_it_is(fit::settle_nans(evidence, found)));
     }
     recounted(evidence, looked)
@@ -356,7 +356,7 @@ fn all_alike(evidence: &Evidence, mut looked: Vec<Looked>, trees: Vec<Model>) ->
 /// A model improved on all plain answers, which show most about how summands are aligned, and then on all, within a
 /// budget.
 fn improved_at_last(evidence: &Evidence, start: Fitted, budget: u64) -> Fitted {
-    let budget = Budget::of(budget);
+    let budget = evidence.budget(budget);
     let plain = Stage { class: Class::Plain, ..Stage::LAST };
     let stages = [plain, Stage::LAST].into_iter();
     let found = stages.fold(start, |found, stage| fit::improve(evidence, found, stage, &budget));
@@ -565,8 +565,8 @@ const EACH_ANEW: u64 = 5_000_000;
 pub fn anew(evidence: &Evidence, looked: Vec<Looked>) -> Vec<Looked> {
     let mut looked = recounted(evidence, looked);
     for Looked { start, fitted, .. } in looked.iter_mut().take(ANEW) {
-        let improved = fit::improve(evidence, fitted.clone(), Stage::LAST, &Budget::of(EACH_ANEW));
-        let again = &Budget::of(EACH_ANEW);
+        let improved = fit::improve(evidence, fitted.clone(), Stage::LAST, &evidence.budget(EACH_ANEW));
+        let again = &evidence.budget(EACH_ANEW);
         let restarted = improve_by_stage(evidence, start.clone(), DISPUTED, again);
         for better in [fit::settle_nans(evidence, improved), restarted] {
             *fitted = better_of(evidence, fitted.clone(), better);
@@ -629,7 +629,7 @@ fn further(starts: &Starts) -> Vec<Fitted> {
         .into_par_iter()
         .map(|model| {
             let start = Fitted { model, contradicted: usize::MAX };
-            let budget = Budget::of(QUICK);
+            let budget = evidence.budget(QUICK);
             let fitted = [1, 2, 3]
                 .iter()
                 .fold(start, |found, &most| fit::improve(evidence, found, plain(most), &budget));
@@ -641,7 +641,7 @@ fn further(starts: &Starts) -> Vec<Fitted> {
     glimpsed.truncate(SEARCHED);
     glimpsed
         .into_iter()
-        .map(|fitted| improve_by_stage(evidence, fitted.model, HOPELESS, &Budget::of(QUICK)))
+        .map(|fitted| improve_by_stage(evidence, fitted.model, HOPELESS, &evidence.budget(QUICK)))
         .collect()
 }
 

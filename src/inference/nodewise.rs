@@ -235,7 +235,7 @@ fn fit_in_order(
         // Whether a sum above has left something unexplained.
         let mut leaves_any = false;
         for (depth, &rule) in order.iter().enumerate() {
-            search.budget = Budget::of(each);
+            search.budget = evidence.budget(each);
             let about = left.out_of(by_depth.answers(class, depth, usize::MAX));
             beam = search.scored(beam, &about);
             if class == Class::Plain && beam[0].contradicted > 0 {
@@ -279,7 +279,7 @@ fn fit_in_order(
         // Some depend on all sums.
         beam = search.scored(beam, &all);
         if beam[0].contradicted > 0 && !is_hopeless {
-            let (best, budget) = (beam[0].clone(), Budget::of(each));
+            let (best, budget) = (beam[0].clone(), evidence.budget(each));
             beam.push(fit::improve_on(evidence, best, &all, class, &[Turn::Once], &budget));
             beam = search.scored(beam, &all);
         }
@@ -328,12 +328,12 @@ impl OneSum<'_> {
         // Formats with little range show some distances with subnormal operands alone.
         let is_about_alignment = [Class::Plain, Class::Subnormal].contains(class);
         let before = beam[0].clone();
-        search.budget = Budget::of(each);
-        let [few, combining] = [each / 2, each].map(Budget::of);
+        search.budget = evidence.budget(each);
+        let [few, combining] = [each / 2, each].map(|limit| evidence.budget(limit));
         for (summands, answers) in SUMMANDS.into_iter().zip(&self.by_summands) {
             // What leaves few unexplained of answers with fewer summands leads on, though much has been spent.
             if search.budget.is_spent() && beam[0].contradicted * FEW <= answers.len() {
-                search.budget = Budget::of(each);
+                search.budget = evidence.budget(each);
             }
             // One summand is aligned to nothing.
             let (kinds, combining) = match summands {
@@ -361,7 +361,7 @@ impl OneSum<'_> {
             || search.budget.is_spent() && (1..=about.len() / LED_ON).contains(&beam[0].contradicted);
         if is_about_alignment && is_worth_it {
             // What a sum above makes of small numbers shows only here; and what explains most was mostly found late.
-            let (best, budget) = (beam[0].clone(), Budget::of(each));
+            let (best, budget) = (beam[0].clone(), evidence.budget(each));
             beam.push(fit::improve_on(evidence, best, about, *class, Turn::of(*class), &budget));
             beam = search.scored(beam, about);
             retain_best(&mut beam);
@@ -438,7 +438,7 @@ fn last_resort(
     (class, rule): (Class, RuleId),
     about: &[&Answered],
 ) -> Fitted {
-    let budget = Budget::of(TRIFLING);
+    let budget = evidence.budget(TRIFLING);
     let trial = Trial { rule, answers: about, budget: &budget };
     grid::improve(evidence, start, trial, &Kind::FEW_ANSWERS, class, &[Turn::Once]).swap_remove(0)
 }
@@ -454,7 +454,7 @@ fn near_zero(
     answers: &[&Answered],
     each: u64,
 ) -> Fitted {
-    let budget = Budget::of(each);
+    let budget = evidence.budget(each);
     let mut best = start;
     for &rule in rules {
         let trial = Trial { rule, answers, budget: &budget };
@@ -474,7 +474,7 @@ fn near_zero(
 /// All answers, for a model that explains nearly all plain ones: sums that add alike mostly do
 /// everything alike, and one turn for all is found where one for each would explain nothing yet.
 fn with_shared_rules(evidence: &Evidence, model: Model) -> Fitted {
-    let alone = Budget::of(SHARED);
+    let alone = evidence.budget(SHARED);
     let all: Vec<&Answered> = evidence.answers.iter().collect();
     let mut found = Fitted { model: model.clone(), contradicted: usize::MAX };
     let mut next = model;

@@ -57,12 +57,12 @@ pub struct Search<'e, 'd> {
 impl<'e, 'd> Search<'e, 'd> {
     /// A search over this evidence, in all rules.
     pub fn new(evidence: &'e Evidence<'d>) -> Search<'e, 'd> {
-        Search { evidence, scope: Scope::All, width: WIDTH, budget: Budget::of(BUDGET) }
+        Search { evidence, scope: Scope::All, width: WIDTH, budget: evidence.budget(BUDGET) }
     }
 
     /// The same, given up when models have been held against `budget` answers, all together.
     pub fn within(evidence: &'e Evidence<'d>, budget: u64) -> Search<'e, 'd> {
-        Search { budget: Budget::of(budget), ..Search::new(evidence) }
+        Search { budget: evidence.budget(budget), ..Search::new(evidence) }
     }
 
     /// A search in one rule after the other: of one, fewer combinations have to be kept. It is given up

@@ -3,7 +3,6 @@
 use rayon::prelude::*;
 
 use super::{Looked, better_of, improved_at_last};
-use crate::inference::budget::Budget;
 use crate::inference::evidence::{Answered, Class, Evidence, Stage};
 use crate::inference::fit::{self, Fitted, Turn};
 use crate::inference::knobs::Turned;
@@ -76,7 +75,7 @@ const PLACED: u64 = 10_000_000;
 /// The same, or the better model that comes of other summands in the places of those that are aligned in ways of their own.
 pub(super) fn placed(evidence: &Evidence, fitted: Fitted) -> Fitted {
     let fitted = fit::scored(evidence, fitted.model);
-    let budget = Budget::of(PLACED);
+    let budget = evidence.budget(PLACED);
     let stages = [Class::Plain, Class::Nan].map(|class| Stage { class, ..Stage::LAST });
     let placed = stages.into_iter().fold(fitted.clone(), |found, stage| {
         let answers = fit::relevant(evidence, stage);
