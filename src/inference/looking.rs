@@ -20,7 +20,7 @@ use super::search::Search;
 use super::structure;
 use super::{Progress, alike, grid, nodewise};
 pub use regrouping::best_regrouped;
-use regrouping::{REGROUPED, best_regrouped_if, placed, regrouped};
+use regrouping::{REGROUPED, best_regrouped_if, explained_by_a_tree, placed, regrouped};
 pub use sharing::shared;
 pub use starts::Starts;
 use starts::distinct;
@@ -125,7 +125,11 @@ const FEW: usize = 10;
 
 /// A first look at a model that explained everything until more was asked.
 pub fn improved(evidence: &Evidence, known: Fitted) -> Fitted {
-    improved_at_last(evidence, known, LONG)
+    let improved = improved_at_last(evidence, known.clone(), LONG);
+    if improved.contradicted == 0 {
+        return improved;
+    }
+    explained_by_a_tree(evidence, &known.model).unwrap_or(improved)
 }
 
 /// A longer look at such a model, and what the first one made of it.
@@ -133,7 +137,7 @@ pub fn known(evidence: &Evidence, known: Fitted, improved: Fitted) -> Fitted {
     if improved.contradicted == 0 {
         return improved;
     }
-    let improved = better_of(evidence, improved, placed(evidence, known));
+    let improved = better_of(evidence, improved, placed(evidence, known.clone()));
     if improved.contradicted == 0 {
         return improved;
     }
@@ -151,13 +155,16 @@ pub fn known(evidence: &Evidence, known: Fitted, improved: Fitted) -> Fitted {
     if improved.contradicted == 0 {
         return improved;
     }
-    let improved = with_own_rules_improved(evidence, improved);
+    let mut improved = with_own_rules_improved(evidence, improved);
     if improved.contradicted == 0 {
         return improved;
     }
-    let improved = regrouped(evidence, improved, REGROUPED);
-    if improved.contradicted == 0 {
-        return improved;
+    // Rules that are wrong, but explain a few answers more, hide which tree does.
+    for start in [improved.clone(), known] {
+        improved = better_of(evidence, improved, regrouped(evidence, start, REGROUPED));
+        if improved.contradicted == 0 {
+            return improved;
+        }
     }
     // What is known of each sum is mostly right.
     let again = nodewise::fit(evidence, &improved.model, nodewise::Start::Known, Effort::Usual);

@@ -1,5 +1,6 @@
 //! Looks at trees that differ a little from that of a model which explains most.
 
+use mmaprobe_model::Model;
 use rayon::prelude::*;
 
 use super::{Looked, better_of, improved_at_last};
@@ -67,6 +68,16 @@ pub(super) fn regrouped(evidence: &Evidence, mut best: Fitted, one_of: usize) ->
         }
     }
     best
+}
+
+/// A model that explains every answer with the rules of this one, in a tree that differs in one place, if there is one.
+pub(super) fn explained_by_a_tree(evidence: &Evidence, model: &Model) -> Option<Fitted> {
+    let mut answers: Vec<&Answered> = evidence.answers.iter().collect();
+    fit::front_load(model, &mut answers);
+    regroup::regrouped(model)
+        .into_par_iter()
+        .find_first(|turned| fit::contradicted(&turned.model, answers.iter().copied(), 1) == 0)
+        .map(|turned| Fitted { model: turned.model, contradicted: 0 })
 }
 
 /// Answers that models may be held against while it is found out which summands are aligned in ways of their own.
