@@ -124,8 +124,12 @@ fn main() {
         if found.contradicted == 0 {
             break;
         }
-        let improved =
-            fit::improve(answers, found, mmaprobe::inference::evidence::Stage::LAST, &answers.budget(20_000_000));
+        let improved = fit::improve(
+            answers,
+            found,
+            mmaprobe::inference::evidence::Stage::LAST,
+            &answers.budget(20_000_000),
+        );
         println!("  {} after turns of all rules", improved.contradicted);
         for (index, rule) in improved.model.tree.rules.iter().enumerate() {
             println!("  found {index}: {rule:?}");

@@ -189,8 +189,8 @@ pub struct Asked {
     pub source: &'static str,
 }
 
-/// Answers that models may be held against in all searches about one instruction.
-const WORK: u64 = 1_000_000_000_000;
+/// Answers that models may be held against in all searches about one instruction, which one core does in ten minutes or so.
+const WORK: u64 = 4_000_000_000;
 
 /// Answers to a probe that are not kept aside where most are.
 const KEPT: usize = 1200;
