@@ -14,7 +14,7 @@ use std::time::Instant;
 use mmaprobe::device::Device;
 use mmaprobe::device::machine::MachineDevice;
 use mmaprobe::inference::alike::{self, Sharing};
-use mmaprobe::inference::evidence::Evidence;
+use mmaprobe::inference::evidence::{Evidence, Stage};
 use mmaprobe::inference::looking::Starts;
 use mmaprobe::inference::nodewise::{self, Effort, Start};
 use mmaprobe::inference::{Options, Progress, asking, characterize_with, fit};
@@ -124,12 +124,7 @@ fn main() {
         if found.contradicted == 0 {
             break;
         }
-        let improved = fit::improve(
-            answers,
-            found,
-            mmaprobe::inference::evidence::Stage::LAST,
-            &answers.budget(20_000_000),
-        );
+        let improved = fit::improve(answers, found, Stage::LAST, &answers.budget(20_000_000));
         println!("  {} after turns of all rules", improved.contradicted);
         for (index, rule) in improved.model.tree.rules.iter().enumerate() {
             println!("  found {index}: {rule:?}");

@@ -82,3 +82,21 @@ impl Budget {
         counted
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_part_is_spent_where_the_whole_is() {
+        let whole = Arc::new(Budget::of(10));
+        let [first, second] = [4, 100].map(|limit| Budget::within(&whole, limit));
+        first.spend(5);
+        assert!(first.is_spent());
+        assert!(!second.is_spent());
+        second.spend(6);
+        assert_eq!([&first, &second, &whole].map(Budget::spent), [5, 6, 11]);
+        assert!(second.is_spent());
+        assert!(Budget::within(&whole, 100).is_spent());
+    }
+}

@@ -189,7 +189,8 @@ pub struct Asked {
     pub source: &'static str,
 }
 
-/// Answers that models may be held against in all searches about one instruction, which one core does in ten minutes or so.
+/// Answers that models may be held against in all searches about one instruction: so many that only a search which leads
+/// nowhere comes to its end, after an hour or so of one core.
 const WORK: u64 = 4_000_000_000;
 
 /// Answers to a probe that are not kept aside where most are.

@@ -160,7 +160,8 @@ pub fn known(evidence: &Evidence, known: Fitted, improved: Fitted) -> Fitted {
         return improved;
     }
     // Rules that are wrong, but explain a few answers more, hide which tree does.
-    for start in [improved.clone(), known] {
+    let before = Some(known).filter(|known| known.model != improved.model);
+    for start in std::iter::once(improved.clone()).chain(before) {
         improved = better_of(evidence, improved, regrouped(evidence, start, REGROUPED));
         if improved.contradicted == 0 {
             return improved;
@@ -636,7 +637,8 @@ fn further(starts: &Starts) -> Vec<Fitted> {
         .into_par_iter()
         .map(|model| {
             let start = Fitted { model, contradicted: usize::MAX };
-            let budget = evidence.budget(QUICK);
+            // Part of no larger budget: how much of that is spent when this is tried depends on the threads.
+            let budget = Budget::of(QUICK);
             let fitted = [1, 2, 3]
                 .iter()
                 .fold(start, |found, &most| fit::improve(evidence, found, plain(most), &budget));
