@@ -3,7 +3,7 @@
 //! A result that keeps few bits hides what sums make of small summands, but where something large lies half way between
 //! two results, or next to that.
 
-use mmaprobe_model::tree::{Added, Node, Normalised, Product, Rule};
+use mmaprobe_model::tree::{Added, Fused, Node, Normalised, Product, Rule};
 use mmaprobe_model::{Format, Model};
 use rand_core::Rng;
 
@@ -77,6 +77,24 @@ pub fn ends(model: &Model) -> Vec<i32> {
     ends.sort_unstable();
     ends.dedup();
     ends
+}
+
+/// Exponents of the last bits that count of small products: where those below are flushed, and those that sums keep above
+/// a floor.
+#[must_use]
+pub fn last_bits(model: &Model) -> Vec<i32> {
+    let mut last_bits = Vec::new();
+    if let Product::FlushedBelow { exponent, .. } = &model.product {
+        last_bits.push(*exponent);
+    }
+    for rule in &model.tree.rules {
+        if let Added::Fused(Fused { floor: Some(floor), alignment, .. }) = &rule.added {
+            last_bits.extend(alignment.iter().map(|alignment| floor - alignment.fraction_bits as i32));
+        }
+    }
+    last_bits.sort_unstable();
+    last_bits.dedup();
+    last_bits
 }
 
 /// See [`Boundaries::meeting`].

@@ -26,6 +26,7 @@ pub mod rounding;
 pub mod sparse;
 pub mod subnormals;
 pub mod sums;
+pub mod trifles;
 pub mod vary;
 pub mod zeros;
 

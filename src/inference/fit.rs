@@ -389,6 +389,7 @@ impl Turn {
                 turned.extend(knobs::turn_product_exponents(model, signature));
                 turned.extend(knobs::turn_zeros(model, Scope::All));
                 turned.extend(knobs::turn_filed(model, Scope::All));
+                turned.extend(knobs::turn_cutoff(model));
                 if class == Class::Plain {
                     turned.extend(knobs::turn_alignments(model, false, Scope::All));
                     turned.extend(knobs::turn_products(model, signature, class));

@@ -3,6 +3,7 @@
 //! A *knob* is one statement about a model ("final rounding of R0"); its *choices* are the values it
 //! can have. The search turns knobs; a sheet's evidence says which choices the answers contradict.
 
+mod cutoff;
 mod ends;
 mod everywhere;
 mod joint;
@@ -20,6 +21,7 @@ use mmaprobe_model::tree::{InputInfinities, InputSubnormals, Model, NanRule, Nod
 use mmaprobe_probes::Signature;
 
 use super::evidence::{Class, Evidence};
+pub use cutoff::turn_cutoff;
 pub use ends::{turn_ends, turn_ends_of_each};
 pub use everywhere::turn_everywhere;
 pub use joint::{

@@ -5,7 +5,7 @@ use mmaprobe_model::scalar::{Inputs, Nodes, Scalar};
 use mmaprobe_model::tree::Normalised;
 use mmaprobe_probes::boundaries::{self, Boundaries};
 use mmaprobe_probes::random::{self, Distribution};
-use mmaprobe_probes::{DotAdd, Signature, brink, cancelling, crowding, leftover, sparse, vary};
+use mmaprobe_probes::{DotAdd, Signature, brink, cancelling, crowding, leftover, sparse, trifles, vary};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::SeedableRng;
 use rayon::prelude::*;
@@ -31,6 +31,8 @@ const LEFT_OVER: usize = 1000;
 const CROWDED: usize = 1000;
 /// Questions in which a number is next to what ends inside.
 const AT_BRINK: usize = 1000;
+/// Questions in which what is too small to count alone adds up.
+const TRIFLING: usize = 1000;
 
 /// Exponents of the smallest results of a model's sums.
 fn smallest(model: &Model) -> Vec<i32> {
@@ -47,7 +49,7 @@ fn smallest(model: &Model) -> Vec<i32> {
 
 /// Questions to try, which matter where a model is right: with few summands, some of which nearly cancel, some at the
 /// boundaries of its results, some in which the last bits that a sum keeps are left over, some in which all summands are where
-/// something ends or one is next to that, as many near the exponents that end something in it and near other ones, and from
+/// something ends or one is next to that, some in which what is too small to count alone adds up, as many near the exponents that end something in it and near other ones, and from
 /// every distribution.
 pub fn questions(signature: &Signature, model: &Model, others: &[i32], seed: u64) -> Vec<(DotAdd, Inputs)> {
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
@@ -65,6 +67,8 @@ pub fn questions(signature: &Signature, model: &Model, others: &[i32], seed: u64
     let all_ends: Vec<i32> = boundaries.ends.iter().chain(&smallest).copied().collect();
     pool.extend((0..CROWDED).map(|_| crowding::dot_add(signature, &all_ends, &mut rng)));
     pool.extend((0..AT_BRINK).map(|_| brink::dot_add(signature, &all_ends, &boundaries, &mut rng)));
+    let last_bits = boundaries::last_bits(model);
+    pool.extend((0..TRIFLING).map(|_| trifles::dot_add(signature, &last_bits, &mut rng)));
     if !boundaries.kept.is_empty() {
         let left_over = |question| leftover::dot_add(signature, question, &boundaries, &mut rng);
         let left_over: Vec<DotAdd> = pool.iter().take(LEFT_OVER).map(left_over).collect();

@@ -259,6 +259,7 @@ pub fn neighbours(evidence: &Evidence, model: &Model) -> Vec<Turned> {
         .chain(knobs::turn_kind(model, evidence.signature(), Scope::All))
         .chain(knobs::turn_ends_of_each(model))
         .chain(knobs::turn_product_exponents(model, evidence.signature()))
+        .chain(knobs::turn_cutoff(model))
         .chain(knobs::turn_alike(model))
         .chain(knobs::turn_places(model))
         .filter(|turned| turned.model != *model)
