@@ -192,9 +192,9 @@ pub fn settle_nans(evidence: &Evidence, fitted: Fitted) -> Fitted {
 /// Answers that simpler models are held against before all.
 const NEWEST: usize = 500;
 
-/// Takes every exception back that no answer asks for, also those of sums that may be added as others are, and
-/// puts the models with sums of their own into `left`: these explain everything, too. Deterministic for any number
-/// of threads.
+/// Takes every exception back that no answer asks for, also those of sums that may be added as others are or need not be
+/// two, and puts the models with sums of their own into `left`: these explain everything, too. Deterministic for any
+/// number of threads.
 pub fn simplify(evidence: &Evidence, mut fitted: Fitted, left: &mut Vec<Model>) -> Fitted {
     if fitted.contradicted > 0 {
         return fitted;
@@ -202,7 +202,8 @@ pub fn simplify(evidence: &Evidence, mut fitted: Fitted, left: &mut Vec<Model>) 
     loop {
         let own = simplicity::exceptions(&fitted.model);
         let turned = knobs::turn_all(&fitted.model, evidence.signature(), Class::Nan, evidence);
-        let alike = knobs::turn_alike(&fitted.model).into_iter().map(|turned| turned.model.canonical());
+        let alike = knobs::turn_alike(&fitted.model).into_iter().chain(knobs::turn_lone(&fitted.model));
+        let alike = alike.map(|turned| turned.model.canonical());
         let mut simpler: Vec<(u32, Model)> = turned
             .into_iter()
             .map(|turned| turned.model)

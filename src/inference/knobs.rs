@@ -7,6 +7,7 @@ mod cutoff;
 mod ends;
 mod everywhere;
 mod joint;
+mod lone;
 mod nans;
 mod places;
 mod products;
@@ -28,6 +29,7 @@ pub use joint::{
     aligned_at, split, turn_alignments, turn_alike, turn_each_alignment, turn_exact_but_far, turn_far,
     turn_filed, turn_kind, turn_near_far, turn_positions, turn_zeros,
 };
+pub use lone::turn_lone;
 pub use nans::nan_rules;
 use nans::nan_words;
 pub use places::{turn_own_places, turn_places};
