@@ -243,7 +243,7 @@ fn member(header: &impl Serialize, arrays: &[&[u8]]) -> io::Result<Vec<u8>> {
     if arrays.iter().map(|array| array.len()).sum::<usize>() > MAX_BATCH {
         return Err(io::Error::other(format!("a batch of more than {MAX_BATCH} bytes is not recorded")));
     }
-    let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
     serde_json::to_writer(&mut encoder, header)?;
     encoder.write_all(b"\n")?;
     for array in arrays {
