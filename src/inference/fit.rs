@@ -200,19 +200,20 @@ pub fn simplify(evidence: &Evidence, mut fitted: Fitted, left: &mut Vec<Model>) 
         return fitted;
     }
     loop {
-        let own = simplicity::exceptions(&fitted.model);
+        let own = simplicity::plainness(&fitted.model);
         let turned = knobs::turn_all(&fitted.model, evidence.signature(), Class::Nan, evidence);
         let alike = knobs::turn_alike(&fitted.model).into_iter().chain(knobs::turn_lone(&fitted.model));
         let alike = alike.map(|turned| turned.model.canonical());
-        let mut simpler: Vec<(u32, Model)> = turned
+        let mut simpler: Vec<_> = turned
             .into_iter()
+            .chain(knobs::turn_starts(&fitted.model))
             .map(|turned| turned.model)
             .chain(alike)
-            .map(|model| (simplicity::exceptions(&model), model))
-            .filter(|(exceptions, _)| *exceptions < own)
+            .map(|model| (simplicity::plainness(&model), model))
+            .filter(|(plainness, _)| *plainness < own)
             .collect();
         // A stable sort: the first among equals.
-        simpler.sort_by_key(|(exceptions, _)| *exceptions);
+        simpler.sort_by_key(|(plainness, _)| *plainness);
         // What was asked last has told models like these apart.
         let newest = evidence.answers.iter().rev().take(NEWEST);
         let stands = |model: &Model| contradicted(model, newest.clone().chain(evidence.all()), 1) == 0;

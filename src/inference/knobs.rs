@@ -41,6 +41,7 @@ pub use rule::{
     open_exponents, zero_terms,
 };
 use scales::place_scales;
+pub use starts::turn_starts;
 use starts::{Pairs, add_pairs, start_sums, sum_lone_products, swapped_starts};
 use twice::round_twice;
 pub use twice::turn_twice;

@@ -28,6 +28,20 @@ pub fn exceptions(model: &Model) -> u32 {
     2 * (flushed + changed) + uneven + product + zeros.min(1) + rules + nan
 }
 
+/// What is preferred of models that explain the same answers, the least: few [exceptions], then few nodes (a sum of another
+/// sum alone is one more, and so is a +0 to start from), and then products that are rounded as d is.
+pub fn plainness(model: &Model) -> (u32, usize, bool) {
+    let last = model.tree.nodes.last().and_then(|node| match node {
+        Node::Sum { rule, .. } => Some(&model.tree.rules[*rule].normalised),
+        _ => None,
+    });
+    let is_odd = match (&model.product, last) {
+        (Product::Rounded(product), Some(Normalised::To(last))) => product.rounding != last.rounding,
+        _ => false,
+    };
+    (exceptions(model), model.tree.nodes.len(), is_odd)
+}
+
 fn of_rule(rule: &Rule) -> u32 {
     let added = match &rule.added {
         Added::Exact => 0,

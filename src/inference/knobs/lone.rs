@@ -3,7 +3,7 @@
 //! Such a sum rounds a second time what was rounded before, or for the first time what was left open. The latter is one
 //! sum, written as two; and so is the former where one of the roundings changes nothing.
 
-use mmaprobe_model::tree::{Added, Model, Node, Rule};
+use mmaprobe_model::tree::{Model, Node, Rule};
 
 use super::{Knob, Turned};
 
@@ -20,9 +20,7 @@ pub fn turn_lone(model: &Model) -> Vec<Turned> {
         let Some(([inner], outside)) = rule_of(id).map(|(children, rule)| (&children[..], rule)) else {
             continue;
         };
-        let Some((summands, inside)) = rule_of(*inner).filter(|_| outside.added == Added::Exact) else {
-            continue;
-        };
+        let Some((summands, inside)) = rule_of(*inner) else { continue };
         for normalised in [outside.normalised, inside.normalised] {
             for zero in [outside.zero, inside.zero] {
                 let mut other = model.clone();
@@ -45,7 +43,7 @@ pub fn turn_lone(model: &Model) -> Vec<Turned> {
 mod tests {
     use mmaprobe_model::Rounding;
     use mmaprobe_model::format::{FP16, FP32, RoundTo};
-    use mmaprobe_model::tree::{Fused, Normalised, Tree};
+    use mmaprobe_model::tree::{Added, Fused, Normalised, Tree};
 
     use super::*;
 

@@ -1,6 +1,8 @@
 //! Where sums of products start.
 
-use mmaprobe_model::tree::{Model, Node, NodeId, RuleId, Tree};
+use mmaprobe_model::tree::{Model, Node, NodeId, RuleId, Tree, ZeroSigns};
+
+use super::{Knob, Turned};
 
 /// Whether a node is a product, with its scale or without.
 fn is_product(nodes: &[Node], id: NodeId) -> bool {
@@ -50,6 +52,47 @@ pub(super) fn start_sums(model: &mut Model, from_zero: bool) {
         model.tree.nodes.push(copied);
         moved.push(model.tree.nodes.len() - 1);
     }
+}
+
+/// Models in which no sum of products starts from +0: there, and in the last sum, negative zeros add up to −0 or to +0
+/// instead, which is all that a +0 does.
+pub fn turn_starts(model: &Model) -> Vec<Turned> {
+    if !model.tree.nodes.contains(&Node::Zero) {
+        return Vec::new();
+    }
+    let mut without = model.clone();
+    start_sums(&mut without, false);
+    let started = |rule: RuleId| {
+        model.tree.nodes.iter().any(|node| match node {
+            Node::Sum { children, rule: own } => {
+                *own == rule && children.iter().any(|&child| model.tree.nodes[child] == Node::Zero)
+            }
+            _ => false,
+        })
+    };
+    let Some(last) = without.tree.nodes.last().and_then(|node| match node {
+        Node::Sum { rule, .. } => Some(*rule),
+        _ => None,
+    }) else {
+        return Vec::new();
+    };
+    let positive = ZeroSigns { negative_zeros_stay: false, ..ZeroSigns::IEEE };
+    let signs = [ZeroSigns::IEEE, positive];
+    let both = signs.into_iter().flat_map(|inside| signs.map(|outside| (inside, outside)));
+    both.map(|(inside, outside)| {
+        let mut other = without.clone();
+        for (rule, own) in other.tree.rules.iter_mut().enumerate() {
+            if rule == last {
+                own.zero = outside;
+            } else if started(rule) {
+                own.zero = inside;
+            }
+        }
+        let knob = Knob { what: "where sums of products start".to_string(), rule: None };
+        Turned { knob, choice: "from their first summands".to_string(), model: other }
+    })
+    .filter(|turned| turned.model.check().is_ok())
+    .collect()
 }
 
 /// The sum in which a product meets sums of others, and how those are added, if it is the only one there: what is
