@@ -426,6 +426,8 @@ pub fn few_sums(starts: &Starts, mut looked: Vec<Looked>) -> Vec<Looked> {
 
 /// Sums of a tree that gets a quick look, sum by sum, at most.
 const MOST_SUMS: usize = 40;
+/// Trees that get one beside a model which explains nearly everything.
+pub const ONE: usize = 1;
 /// Trees that get one at once.
 pub const AT_FIRST: usize = 2;
 /// And where nothing else has led further.

@@ -168,6 +168,8 @@ fn anew(
         say(progress, evidence, "search for rules that sums share", &looked[0].fitted);
         looked = looking::shared(starts, looked);
         if !is_soon && looked[0].is_nearly_explained(evidence) {
+            // What explains nearly everything in more sums than there are hides the tree.
+            looked = looking::quick_sums(starts, looked, looking::ONE);
             looked = looking::best_regrouped(evidence, looked);
         }
     }

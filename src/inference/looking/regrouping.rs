@@ -18,6 +18,10 @@ const TRIED_ON: [usize; 2] = [100, 300];
 /// Trees whose rules are improved, and answers that models may be held against for each.
 const CHANGED: usize = 4;
 const EACH_CHANGED: u64 = 2_000_000;
+/// Where no more than so many answers contradict the model, those of more trees are: the right one may first explain a few
+/// answers less than wrong ones, until its new sums get rules of their own.
+const FEW_LEFT: usize = 20;
+const CHANGED_WITH_FEW_LEFT: usize = 16;
 
 /// A look at trees that differ in one place from that of a model which no more than one of so many answers contradicts.
 pub(super) fn regrouped(evidence: &Evidence, mut best: Fitted, one_of: usize) -> Fitted {
@@ -44,7 +48,7 @@ pub(super) fn regrouped(evidence: &Evidence, mut best: Fitted, one_of: usize) ->
             .collect();
         // A stable sort: what changes less comes first among equals.
         tried.sort_by_key(|fitted| fitted.contradicted);
-        tried.truncate(CHANGED);
+        tried.truncate(if best.contradicted <= FEW_LEFT { CHANGED_WITH_FEW_LEFT } else { CHANGED });
         let mut found: Option<Fitted> = None;
         for start in tried {
             let improved = improved_at_last(evidence, start, EACH_CHANGED);
