@@ -72,8 +72,8 @@ fn characterisation_names_what_it_finds() {
     assert_eq!(found.iter().map(|(algorithm, _)| algorithm.as_str()).collect::<Vec<_>>(), expected);
 }
 
-/// All instructions of the architectures that are characterised in seconds, and one of Hopper's, whose sum and rounding
-/// had come out as two steps.
+/// All instructions of the architectures that are characterised in seconds, one of Hopper's, whose sum and rounding had
+/// come out as two steps, and one of CDNA2's, which does not show whether c is flushed as A and B are.
 #[test]
 fn virtual_devices_are_named_as_published() {
     let catalog = Catalog::embedded();
@@ -82,6 +82,7 @@ fn virtual_devices_are_named_as_published() {
         let only = match architecture.name.as_str() {
             "volta" | "turing" | "ampere" | "m1" => "",
             "hopper" => "mma.m16n8k16.f32.f16.f16.f32",
+            "cdna2" => "v_mfma_f32_4x4x4f16",
             _ => continue,
         };
         let mut published = published_sheet(architecture).expect("there is something published");
@@ -94,7 +95,7 @@ fn virtual_devices_are_named_as_published() {
             named += 1;
         }
     }
-    assert_eq!(named, 3 + 5 + 9 + 13 + 1);
+    assert_eq!(named, 3 + 5 + 9 + 13 + 1 + 1);
 }
 
 #[test]

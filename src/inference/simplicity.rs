@@ -12,8 +12,11 @@ use mmaprobe_model::tree::{
 
 /// How much a model says beyond "an exact sum, rounded once": the number of its exceptions.
 pub fn exceptions(model: &Model) -> u32 {
-    let inputs = [model.a.subnormals, model.b.subnormals, model.c.subnormals];
-    let flushed = inputs.iter().filter(|&&input| input != InputSubnormals::Kept).count() as u32;
+    let [a, b, c] = [model.a.subnormals, model.b.subnormals, model.c.subnormals];
+    // Where factors are flushed, so are summands, unless an answer says otherwise.
+    let usual = if a == b { a } else { InputSubnormals::Kept };
+    let flushed =
+        [a, b].iter().filter(|&&input| input != InputSubnormals::Kept).count() as u32 + u32::from(c != usual);
     let infinities = [model.a.infinities, model.b.infinities, model.c.infinities];
     let changed = infinities.iter().filter(|&&input| input != InputInfinities::Kept).count() as u32;
     let product = match &model.product {
@@ -24,7 +27,7 @@ pub fn exceptions(model: &Model) -> u32 {
     let zeros = model.tree.nodes.iter().filter(|node| matches!(node, Node::Zero)).count() as u32;
     let rules: u32 = model.tree.rules.iter().map(|rule| 4 + of_rule(rule)).sum();
     let nan = u32::from(model.nan == NanRule::Unknown);
-    let uneven = u32::from(model.a.subnormals != model.b.subnormals);
+    let uneven = u32::from(a != b);
     2 * (flushed + changed) + uneven + product + zeros.min(1) + rules + nan
 }
 
