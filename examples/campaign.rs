@@ -12,10 +12,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
 use mmaprobe::catalog::{Catalog, published};
-use mmaprobe::characterize::{Named, characterize};
+use mmaprobe::characterize::characterize;
 use mmaprobe::device::sheet::simulate;
 use mmaprobe::device::{Device, Instruction};
-use mmaprobe::inference::{Options, Progress, Silent};
+use mmaprobe::inference::{Options, Silent};
 use mmaprobe::probes::random::Distribution;
 use mmaprobe::sheet::{Entry, Sheet};
 use mmaprobe::validation::{Nans, Outcome, Plan, validate};
@@ -29,15 +29,6 @@ const SEED: u64 = 1;
 
 /// Of the matrix sets that found and published models are compared on.
 const FRESH_SEED: u64 = 2;
-
-/// Progress that nobody sees.
-struct Unseen;
-
-impl Named for Unseen {
-    fn named(&self, _: &str) -> Box<dyn Progress + '_> {
-        Box::new(Silent)
-    }
-}
 
 /// What became of an instruction.
 struct Row {
@@ -71,7 +62,7 @@ fn row(device: &dyn Device, published: &Entry, instruction: &Instruction, sets: 
     let said = |what: &dyn ToString| format!("{}: {}", instruction.name, what.to_string());
     let options = Options { validate: VALIDATED, seed: SEED };
     let asked = std::slice::from_ref(instruction);
-    let sheet = characterize(device, asked, &options, None, &Unseen).map_err(|error| said(&error))?;
+    let sheet = characterize(device, asked, &options, None, &Silent).map_err(|error| said(&error))?;
     let characterized = started.elapsed().as_secs_f64();
     let own = simulate(&sheet, "what was found".to_string()).map_err(|error| said(&error))?;
     let compared = match own.instructions() {

@@ -12,7 +12,7 @@ use crate::inference::evidence::Evidence;
 use crate::inference::knobs::Knob;
 use crate::inference::separate::Inseparable;
 use crate::inference::trust::Distrust;
-use crate::inference::{self, Conclusion, Finding, Options, Progress};
+use crate::inference::{self, Conclusion, Finding, Options, Progress, Silent};
 use crate::sheet::ordered::Ordered;
 use crate::sheet::{self, Entry, Sheet, Status, arithmetic, schema, words};
 use crate::validation::{Nans, Outcome, Plan};
@@ -92,6 +92,12 @@ pub fn characterize(
 pub trait Named {
     /// The display for the instruction of that name.
     fn named(&self, name: &str) -> Box<dyn Progress + '_>;
+}
+
+impl Named for Silent {
+    fn named(&self, _: &str) -> Box<dyn Progress + '_> {
+        Box::new(Silent)
+    }
 }
 
 fn one<'d>(

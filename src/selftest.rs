@@ -17,10 +17,10 @@ use mmaprobe_machines::{Unit, defect, features, generate, words};
 
 use crate::batch::ask;
 use crate::bits::{Shown, ShownDotAdd};
-use crate::characterize::{Named, characterize};
+use crate::characterize::characterize;
 use crate::device::machine::MachineDevice;
 use crate::device::{Device, sheet};
-use crate::inference::{Options, Progress, Silent};
+use crate::inference::{Options, Silent};
 use crate::probes::DotAdd;
 use crate::probes::boundaries::Boundaries;
 use crate::probes::random::Distribution;
@@ -221,21 +221,12 @@ pub fn attempt(plan: &Plan, which: Which) -> Tried {
     tried
 }
 
-/// No progress to show: many machines are under way at once.
-struct Quiet;
-
-impl Named for Quiet {
-    fn named(&self, _: &str) -> Box<dyn Progress + '_> {
-        Box::new(Silent)
-    }
-}
-
 /// The sheet, whether what it says holds, and why not. `Err` if the tool failed.
 fn judge(device: &MachineDevice, plan: &Plan, which: Which) -> Result<(Sheet, Verdict, String), String> {
     let instructions = device.instructions();
     let options = Options { validate: plan.validate.saturating_mul(CLAIMED), seed: 1 };
     let sheet =
-        characterize(device, instructions, &options, None, &Quiet).map_err(|error| error.to_string())?;
+        characterize(device, instructions, &options, None, &Silent).map_err(|error| error.to_string())?;
     let sheet = yaml::parse(&yaml::write(&sheet), Path::new("the sheet"))
         .map_err(|error| format!("the sheet cannot be read again: {error}"))?;
     let [entry] = &sheet.instructions[..] else {
@@ -377,7 +368,7 @@ mod tests {
 
     fn sheet_of(device: &MachineDevice) -> Sheet {
         let options = Options { validate: 500, seed: 1 };
-        characterize(device, device.instructions(), &options, None, &Quiet).expect("machines do not fail")
+        characterize(device, device.instructions(), &options, None, &Silent).expect("machines do not fail")
     }
 
     #[test]

@@ -5,11 +5,11 @@ mod published;
 
 use mmaprobe::catalog::Catalog;
 use mmaprobe::catalog::published::sheet as published_sheet;
-use mmaprobe::characterize::{Named as NamedProgress, characterize};
+use mmaprobe::characterize::characterize;
 use mmaprobe::device::sheet::simulate;
 use mmaprobe::device::simulated::Simulated;
 use mmaprobe::device::{Device, Identity, Instruction, Provenance};
-use mmaprobe::inference::{Options, Progress, Silent};
+use mmaprobe::inference::{Options, Silent};
 use mmaprobe::model::naming::{Named, name};
 use mmaprobe::model::tree::Node;
 use mmaprobe::model::{Model, format};
@@ -24,15 +24,6 @@ fn names_survive_yaml() {
         let read = Model::try_from(&read).unwrap();
         assert_eq!(name(&read), Named::Published(algorithm), "{written}");
         assert_eq!(name(&read.canonical()), Named::Published(algorithm), "{written}");
-    }
-}
-
-/// Progress that nobody sees.
-struct Unseen;
-
-impl NamedProgress for Unseen {
-    fn named(&self, _: &str) -> Box<dyn Progress + '_> {
-        Box::new(Silent)
     }
 }
 
@@ -53,7 +44,7 @@ fn characterized(models: Vec<Model>) -> Vec<(String, Vec<String>)> {
     };
     let device = Simulated::new(identity, models.into_iter().enumerate().map(instruction).collect()).unwrap();
     let options = Options { validate: 20_000, seed: 1 };
-    let sheet = characterize(&device, device.instructions(), &options, None, &Unseen).unwrap();
+    let sheet = characterize(&device, device.instructions(), &options, None, &Silent).unwrap();
     sheet.instructions.into_iter().map(|entry| (entry.algorithm, entry.notes)).collect()
 }
 
@@ -89,7 +80,7 @@ fn virtual_devices_are_named_as_published() {
         published.instructions.retain(|entry| only.is_empty() || entry.name == only);
         let device = simulate(&published, architecture.name.clone()).unwrap();
         let options = Options { validate: 1000, seed: 1 };
-        let found = characterize(&device, device.instructions(), &options, None, &Unseen).unwrap();
+        let found = characterize(&device, device.instructions(), &options, None, &Silent).unwrap();
         for (found, published) in found.instructions.iter().zip(&published.instructions) {
             assert_eq!((&found.name, &found.algorithm), (&published.name, &published.algorithm));
             named += 1;
