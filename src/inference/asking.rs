@@ -38,6 +38,9 @@ pub struct Outline {
     /// The sums of sums that masks show, with parts as the first of those has them, if that is another order: what is
     /// aligned in a way of its own may look like an order of parts.
     pub parts: Option<Skeleton>,
+    /// The first of those orders with c added last, if it is added before: where nothing is lost of what it is added
+    /// to, it can be exchanged with summands that it does not meet.
+    pub c_last: Option<Skeleton>,
     /// How many of the closer ones were not combined.
     found: usize,
     /// Whether a closer look has been asked for.
@@ -111,6 +114,7 @@ pub fn outline(
         closer,
         exchanged,
         parts: None,
+        c_last: None,
         found,
         is_close: false,
     };
@@ -151,10 +155,11 @@ pub fn closer(evidence: &mut Evidence, outline: &mut Outline, seed: u64) -> Resu
         outline.exchanged.iter().chain([masked]).any(|known| known.has_the_same_sums(parts))
     };
     outline.parts = parts.filter(|parts| !parts.is_flat() && !is_known(parts));
+    outline.c_last = outline.exchanged.first().and_then(Skeleton::with_c_last);
     let handed = handing::orders(evidence, &outline.cuts, seed)?;
     let grouped = sums.orders(evidence, masked);
-    let exchanged = outline.exchanged.clone().into_iter().chain(outline.parts.clone());
-    for order in exchanged.chain(handed).chain(grouped) {
+    let likely = [outline.parts.clone(), outline.c_last.clone()].into_iter().flatten();
+    for order in outline.exchanged.clone().into_iter().chain(likely).chain(handed).chain(grouped) {
         if order != *masked && !outline.closer.contains(&order) {
             outline.closer.push(order);
         }

@@ -470,7 +470,7 @@ pub fn exchanged_sums(starts: &Starts, mut looked: Vec<Looked>) -> Vec<Looked> {
     let known = Some(&looked[0]).filter(|known| known.is_all_but_explained(evidence));
     let is_new = |start: &Model| known.is_none_or(|known| !known.has_the_same_sums(start));
     let parts = starts.parts().take(1).filter(|start| sums(start) <= SUMS_AT_ONCE);
-    let all = distinct(masked.chain([start]).chain(parts), usize::MAX);
+    let all = distinct(masked.chain([start]).chain(parts).chain(starts.c_last().take(1)), usize::MAX);
     let chosen: Vec<Model> = all.into_iter().filter(is_new).collect();
     let before = looked.len();
     for start in chosen {

@@ -51,6 +51,31 @@ impl Skeleton {
         (!groups.iter().any(leaf)).then(|| Skeleton::Sum([vec![c], groups.clone()].concat()))
     }
 
+    /// With c added to the sum of all products, if it is added anywhere else.
+    pub fn with_c_last(&self) -> Option<Skeleton> {
+        let last = Skeleton::Sum(vec![Skeleton::Leaf(Summand::C), self.without_c()?]);
+        (!last.has_the_same_sums(self)).then_some(last)
+    }
+
+    /// The sum of all products; `None` if there are none.
+    fn without_c(&self) -> Option<Skeleton> {
+        let (Skeleton::Sum(children) | Skeleton::Inner(children)) = self else {
+            return (*self != Skeleton::Leaf(Summand::C)).then(|| self.clone());
+        };
+        let mut left: Vec<Skeleton> = children.iter().filter_map(Skeleton::without_c).collect();
+        match left.len() {
+            0 | 1 => left.pop(),
+            _ => {
+                Skeleton::sort(&mut left);
+                Some(if matches!(self, Skeleton::Inner(_)) {
+                    Skeleton::Inner(left)
+                } else {
+                    Skeleton::Sum(left)
+                })
+            }
+        }
+    }
+
     /// Where c and sums are summands of one sum: with these and all others added to c one after the other instead, in
     /// likely orders. Where products are too small beside c to be told from each other, nothing shows which comes
     /// first.
@@ -548,6 +573,16 @@ mod tests {
         let signature = signature();
         let index = |&k: &usize| k.min(signature.k);
         build(&signature, sums.iter().map(|sum| Set::of(signature.k + 1, sum.iter().map(index))).collect())
+    }
+
+    #[test]
+    fn c_is_moved_to_the_end() {
+        let moved = |order: Skeleton| order.with_c_last().map(|last| last.to_string());
+        let first = order(&[&[0, usize::MAX], &[0, 1, usize::MAX]]);
+        assert_eq!(first.to_string(), "(((c p0) p1) p2 p3 p4 p5)");
+        assert_eq!(moved(first), Some("(c ((p0 p1) p2 p3 p4 p5))".to_string()));
+        assert_eq!(moved(order(&[&[0, 1], &[0, 1, 2, 3, 4, 5]])), None);
+        assert_eq!(moved(Skeleton::Leaf(Summand::C)), None);
     }
 
     #[test]

@@ -71,6 +71,11 @@ impl Starts<'_, '_> {
         self.outline.parts.iter().flat_map(|order| self.started(order))
     }
 
+    /// The tree that the first of those is with c added last, if that is another.
+    pub(super) fn c_last(&self) -> impl Iterator<Item = Model> {
+        self.outline.c_last.iter().flat_map(|order| self.started(order))
+    }
+
     /// An order that a closer look has shown, in every structure.
     fn started(&self, order: &Skeleton) -> impl Iterator<Item = Model> {
         let signature = self.evidence.signature();
