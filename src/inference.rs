@@ -30,6 +30,7 @@ pub mod overflowing;
 pub mod pool;
 pub mod regroup;
 pub mod regular;
+pub mod remembered;
 pub mod search;
 pub mod searching;
 pub mod separate;

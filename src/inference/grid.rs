@@ -127,6 +127,8 @@ pub enum Kind {
     /// Every way to align summands, with everything that says to what, and with every fixed exponent that a sum is
     /// handed on under.
     Exponents,
+    /// Every way to align the first summand, or the others, with everything that says to what.
+    ExponentsApart,
 }
 
 impl Kind {
@@ -157,7 +159,7 @@ impl Kind {
         Kind::Positions,
     ];
     /// For a rule that is known but for what is made of small numbers.
-    pub const NEAR_ZERO: [Kind; 2] = [Kind::Exponents, Kind::FarNearby];
+    pub const NEAR_ZERO: [Kind; 3] = [Kind::Exponents, Kind::ExponentsApart, Kind::FarNearby];
     /// For a rule that is known but for what hardly any answer shows.
     pub const NEARBY: [Kind; 2] = [Kind::FarNearby, Kind::Exponents];
 
@@ -168,7 +170,11 @@ impl Kind {
         let is_lone = knobs::arity(&best.model, rule) < 2;
         let combinations = match self {
             Kind::Formats | Kind::Rounded if is_lone && variant > 0 => None,
-            Kind::Carries | Kind::Far | Kind::FarNearby | Kind::Positions if is_lone => None,
+            Kind::Carries | Kind::Far | Kind::FarNearby | Kind::Positions | Kind::ExponentsApart
+                if is_lone =>
+            {
+                None
+            }
             Kind::Exponents if is_lone && variant < OPEN => None,
             Kind::Formats => Combinations::formats(signature, &best.model, rule, variant),
             Kind::Carries => Combinations::carries(&best.model, rule, variant),
@@ -184,6 +190,7 @@ impl Kind {
             Kind::Far => Combinations::far(&best.model, rule, variant, u32::MAX),
             Kind::FarNearby => Combinations::far(&best.model, rule, variant, NEARBY),
             Kind::Exponents => Combinations::exponents(&best.model, rule, variant),
+            Kind::ExponentsApart => Combinations::exponents_apart(&best.model, rule, variant),
             Kind::Positions => Combinations::positions(&best.model, rule, variant),
         };
         let Some(mut combinations) = combinations else { return Vec::new() };
@@ -336,6 +343,26 @@ impl Combinations {
         Some(Combinations { added: added.into_iter().map(Added::Fused).collect(), others })
     }
 
+    /// Every way to align the first summand, in the second variant all others, with the exponents that they are aligned
+    /// to. Of what has not been aligned, nothing is lost.
+    fn exponents_apart(model: &Model, rule: RuleId, variant: usize) -> Option<Combinations> {
+        let own = &model.tree.rules[rule];
+        let fused = knobs::aligned(&own.added);
+        let (first, rest) = match own.added {
+            Added::Exact => (WHOLE, WHOLE),
+            Added::Fused(_) => (fused.alignment[0], *fused.alignment_of(1)),
+        };
+        let both = |alignment| match variant {
+            0 => [alignment, rest],
+            _ => [first, alignment],
+        };
+        let with = |alignment| Fused { alignment: both(alignment).into_iter().collect(), ..fused.clone() };
+        (variant <= 1).then(|| Combinations {
+            added: alignments().map(with).flat_map(measured).map(Added::Fused).collect(),
+            others: as_before(own),
+        })
+    }
+
     /// Every way to align one summand, by its position.
     fn position(model: &Model, rule: RuleId, position: usize, arity: usize) -> Combinations {
         let own = &model.tree.rules[rule];
@@ -439,12 +466,16 @@ fn other_exponents(fused: Fused) -> impl Iterator<Item = Fused> {
     [Exponents::Raw, Exponents::Normalised].map(|exponents| Fused { exponents, ..fused.clone() }).into_iter()
 }
 
-/// An aligned sum with either kind of exponents, every choice of the zeros that have one, and with a sticky bit and
-/// without.
-fn measured(fused: Fused) -> impl Iterator<Item = Fused> {
+/// An aligned sum with either kind of exponents, and every choice of the zeros that have one.
+pub fn counted(fused: Fused) -> impl Iterator<Item = Fused> {
     let with_zeros = |fused: Fused| knobs::zero_terms().map(move |zeros| Fused { zeros, ..fused.clone() });
+    other_exponents(fused).flat_map(with_zeros)
+}
+
+/// The same, with a sticky bit and without.
+fn measured(fused: Fused) -> impl Iterator<Item = Fused> {
     let with_sticky = |fused: Fused| [false, true].map(|sticky| Fused { sticky, ..fused.clone() });
-    other_exponents(fused).flat_map(with_zeros).flat_map(with_sticky)
+    counted(fused).flat_map(with_sticky)
 }
 
 /// Whether a rule is that of the last sum.

@@ -22,7 +22,7 @@ use super::fit::{self, Fitted, Turn};
 use super::grid::{self, Kind, Trial};
 use super::knobs::Scope;
 use super::search::Search;
-use super::simplicity;
+use super::{remembered, simplicity};
 
 /// Numbers of summands that are not zero, up to which answers are explained, one after another.
 const SUMMANDS: [usize; 4] = [1, 2, 3, usize::MAX];
@@ -149,8 +149,7 @@ struct Left(HashSet<*const Answered>);
 impl Left {
     /// Adds those of these answers that no model of a beam explains, if they are few.
     fn extend(&mut self, beam: &[Fitted], about: &[&Answered]) {
-        let is_few = (1..=about.len() / FEW).contains(&beam[0].contradicted);
-        if !is_few {
+        if !is_few(&beam[0], about.len()) {
             return;
         }
         let mut unexplained = about.to_vec();
@@ -222,6 +221,11 @@ fn fit_in_order(
         }
         let all = by_depth.all(class);
         beam = search.scored(beam, &all);
+        if class > Class::Plain && !is_hopeless && is_few(&beam[0], all.len()) {
+            // Turns of one rule at a time lead astray where exponents outlive what cancels.
+            beam.push(remembered::handed_on(beam[0].clone(), &all, &evidence.budget(each)));
+            beam = search.scored(beam, &all);
+        }
         if beam[0].contradicted == 0 {
             beam.retain(|fitted| fitted.contradicted == 0);
             continue;
@@ -230,6 +234,8 @@ fn fit_in_order(
         if is_hopeless {
             break;
         }
+        // What explains more about each sum may explain less in all.
+        let before = beam[0].clone();
         // What no rule of a sum above explains is not what the next is looked for.
         let mut left = Left::default();
         // Whether a sum above has left something unexplained.
@@ -276,6 +282,7 @@ fn fit_in_order(
             }
         }
         search.scope = Scope::All;
+        beam.push(before);
         // Some depend on all sums.
         beam = search.scored(beam, &all);
         if beam[0].contradicted > 0 && !is_hopeless {
@@ -283,10 +290,15 @@ fn fit_in_order(
             beam.push(fit::improve_on(evidence, best, &all, class, &[Turn::Once], &budget));
             beam = search.scored(beam, &all);
         }
-        let shows_exponents = [Class::Zero, Class::Subnormal].contains(&class) && !is_hopeless;
-        if shows_exponents && (1..=all.len() / FEW).contains(&beam[0].contradicted) {
-            beam.push(near_zero(evidence, beam[0].clone(), (class, &order), &all, each));
+        if is_few(&beam[0], all.len()) {
+            let before = beam[0].contradicted;
+            let shows_exponents = [Class::Zero, Class::Subnormal].contains(&class) && !is_hopeless;
+            beam.push(match shows_exponents {
+                true => remembered::improve(evidence, beam[0].clone(), (class, &order), &all, each),
+                false => remembered::handed_on(beam[0].clone(), &all, &evidence.budget(each)),
+            });
             beam = search.scored(beam, &all);
+            is_hopeless &= beam[0].contradicted == before;
         }
         if beam[0].contradicted == 0 {
             beam.retain(|fitted| fitted.contradicted == 0);
@@ -294,11 +306,24 @@ fn fit_in_order(
     }
     let found = fit::scored(evidence, beam.swap_remove(0).model);
     let found = fit::settle_nans(evidence, found);
-    if found.contradicted > 0 {
-        return shared.filter(|shared| shared.contradicted <= found.contradicted).unwrap_or(found);
-    }
+    let found = match shared {
+        Some(shared) if found.contradicted > 0 && shared.contradicted <= found.contradicted => shared,
+        _ => found,
+    };
     let all: Vec<&Answered> = evidence.answers.iter().collect();
-    Fitted { model: merged(&all, &found.model), ..found }
+    let found = if is_few(&found, all.len()) { with_exponents(evidence, found, &all, each) } else { found };
+    match found.contradicted {
+        0 => Fitted { model: merged(&all, &found.model), ..found },
+        _ => found,
+    }
+}
+
+/// A model with a rule for each sum that explains more, because of exponents that are handed on; or the same model.
+fn with_exponents(evidence: &Evidence, found: Fitted, answers: &[&Answered], each: u64) -> Fitted {
+    let (model, order) = individual(&found.model);
+    let start = Fitted { model, contradicted: found.contradicted };
+    let better = remembered::improve(evidence, start, (Class::Nan, &order), answers, each);
+    if better.contradicted < found.contradicted { better } else { found }
 }
 
 /// A sum whose rule is looked for.
@@ -422,6 +447,11 @@ fn improved(
     search.settle(beam, answers, class, PLATEAU)
 }
 
+/// Whether something is unexplained, but little of so many answers.
+fn is_few(fitted: &Fitted, answers: usize) -> bool {
+    (1..=answers / FEW).contains(&fitted.contradicted)
+}
+
 /// Whether so little is unexplained of so many answers that it may have other reasons.
 fn is_trifle(fitted: &Fitted, answers: usize) -> bool {
     fitted.contradicted * TRIFLE <= answers
@@ -441,34 +471,6 @@ fn last_resort(
     let budget = evidence.budget(TRIFLING);
     let trial = Trial { rule, answers: about, budget: &budget };
     grid::improve(evidence, start, trial, &Kind::FEW_ANSWERS, class, &[Turn::Once]).swap_remove(0)
-}
-
-/// A model in which one of these rules aligns to another exponent, or otherwise what is far below, which explains more of
-/// these answers, if there is one. Where zeros have large exponents, small numbers are cut off that are rounded nowhere
-/// else: what is cut and where is one thing there. And where large numbers cancel, what is far below them is all that is
-/// left, or nothing is.
-fn near_zero(
-    evidence: &Evidence,
-    start: Fitted,
-    (class, rules): (Class, &[RuleId]),
-    answers: &[&Answered],
-    each: u64,
-) -> Fitted {
-    let budget = evidence.budget(each);
-    let mut best = start;
-    for &rule in rules {
-        let trial = Trial { rule, answers, budget: &budget };
-        let turns = [Turn::Once, Turn::Jointly];
-        let found = grid::improve(evidence, best.clone(), trial, &Kind::NEAR_ZERO, class, &turns);
-        best = found.into_iter().fold(best, |best, other| match other.contradicted < best.contradicted {
-            true => other,
-            false => best,
-        });
-        if best.contradicted == 0 || budget.is_spent() {
-            break;
-        }
-    }
-    best
 }
 
 /// All answers, for a model that explains nearly all plain ones: sums that add alike mostly do
