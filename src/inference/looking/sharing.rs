@@ -22,13 +22,14 @@ const WORTH_MORE: usize = 5;
 const REGROUPED_SHARED: usize = 3;
 
 /// Rules that sums share, in the trees that exchanged summands and masks show and in the regular ones that are most like
-/// what a closer look shows, until one explains nearly everything. Where one does already, only in other trees that exchanged
-/// summands show. The best first, without those that are far from it.
+/// what a closer look shows, until one explains nearly everything. Where one does already, in its tree once more, from no
+/// rules, and in those that exchanged summands show. The best first, without those that are far from it.
 pub fn shared(starts: &Starts, mut looked: Vec<Looked>) -> Vec<Looked> {
     let evidence = starts.evidence;
     let exchanged = distinct(starts.exchanged(), EXCHANGED);
     let trees = if looked[0].is_all_but_explained(evidence) {
-        exchanged.into_iter().filter(|tree| !looked[0].has_the_same_sums(tree)).collect()
+        // Turns that explain most answers may be wrong, and lead on to others that are.
+        distinct(std::iter::once(looked[0].start.clone()).chain(exchanged), usize::MAX)
     } else {
         let others = starts.shown(0).chain(starts.regulars()).chain(starts.shown(1));
         distinct(exchanged.into_iter().chain(others), TREES)
