@@ -19,11 +19,17 @@ use mmaprobe::inference::looking::Starts;
 use mmaprobe::inference::nodewise::{self, Effort, Start};
 use mmaprobe::inference::{Options, Progress, asking, characterize_with, fit};
 use mmaprobe::model::Model;
+use mmaprobe::model::format::{Format, RoundTo};
+use mmaprobe::model::scalar::Scalar;
 use mmaprobe::model::tree::{Added, Normalised, Rule};
 use mmaprobe_machines::{Unit, generate, words};
+use mmaprobe_probes::DotAdd;
 
 /// Random dot-adds that a model is validated on: as many as `selftest` takes by default.
 const VALIDATED: u64 = 100_000;
+
+/// Unexplained answers that are printed.
+const SHOWN: usize = 30;
 
 /// Steps with the time at which each begins, on stderr.
 struct Timed(Instant);
@@ -39,7 +45,7 @@ impl Progress for Timed {
 /// The tree of a model, with rules that say nothing: exact sums, the last rounded to d, those inside as they are rounded
 /// or not.
 fn unruled(truth: &Model) -> Model {
-    let rounded = mmaprobe::model::format::RoundTo::nearest_even(truth.d);
+    let rounded = RoundTo::nearest_even(truth.d);
     let rule = |rule: &Rule| {
         let normalised = match rule.normalised {
             Normalised::To(_) => Normalised::To(rounded),
@@ -124,8 +130,13 @@ fn main() {
         if found.contradicted == 0 {
             break;
         }
+        print_unexplained(answers, &found.model);
         let improved = fit::improve(answers, found, Stage::LAST, &answers.budget(20_000_000));
         println!("  {} after turns of all rules", improved.contradicted);
+        print_unexplained(answers, &improved.model);
+        for node in improved.model.tree.nodes.iter().enumerate() {
+            println!("  {node:?}");
+        }
         for (index, rule) in improved.model.tree.rules.iter().enumerate() {
             println!("  found {index}: {rule:?}");
         }
@@ -134,4 +145,26 @@ fn main() {
         }
     }
     timed.step("the end", None);
+}
+
+/// Prints some of the answers that a model does not explain: the summands that are not zero, d, and what the model makes
+/// of them.
+fn print_unexplained(evidence: &Evidence, model: &Model) {
+    let mut executor = Scalar::new(model).expect("a fitted model can be executed");
+    let fp64 = RoundTo::nearest_even(Format::named("fp64").expect("a known format"));
+    let value = |format: &Format, bits: u64| f64::from_bits(fp64.convert(format, bits));
+    let signature = evidence.signature();
+    let unexplained = evidence.answers.iter().filter(|answered| !fit::explains(&mut executor, answered));
+    for answered in unexplained.take(SHOWN) {
+        let DotAdd { a, b, c, .. } = &answered.question;
+        let products = a.iter().zip(b).enumerate().filter_map(|(k, (&a, &b))| {
+            let [a, b] = [value(&signature.a, a), value(&signature.b, b)];
+            (a != 0.0 && b != 0.0).then(|| format!("p{k} {a:e}*{b:e}"))
+        });
+        let summands: Vec<String> = products.chain([format!("c {:e}", value(&signature.c, *c))]).collect();
+        let d = value(&signature.d, answered.answer);
+        let modelled = Scalar::new(model).expect("a fitted model can be executed").execute(&answered.inputs);
+        let modelled = value(&signature.d, modelled);
+        println!("  {:?}: {}: d {d:e}, modelled {modelled:e}", answered.class, summands.join(", "));
+    }
 }
