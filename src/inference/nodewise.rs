@@ -199,6 +199,7 @@ fn fit_in_order(
     let depth_of = |answered| (answered, depths.of(evidence.signature(), answered));
     let by_depth = ByDepth(evidence.answers.par_iter().map(depth_of).collect());
     let own_rules = model.tree.rules.len();
+    let each_has_its_own = individual(&model).1.len() == own_rules;
     let each = effort.each(order.len());
     let mut search = Search::narrow(evidence, each);
     let mut is_hopeless = false;
@@ -221,7 +222,7 @@ fn fit_in_order(
         }
         let all = by_depth.all(class);
         beam = search.scored(beam, &all);
-        if class > Class::Plain && !is_hopeless && is_few(&beam[0], all.len()) {
+        if each_has_its_own && class > Class::Plain && !is_hopeless && is_few(&beam[0], all.len()) {
             // Turns of one rule at a time lead astray where exponents outlive what cancels.
             beam.push(remembered::handed_on(beam[0].clone(), &all, &evidence.budget(each)));
             beam = search.scored(beam, &all);
@@ -293,9 +294,12 @@ fn fit_in_order(
         if is_few(&beam[0], all.len()) {
             let before = beam[0].contradicted;
             let shows_exponents = [Class::Zero, Class::Subnormal].contains(&class) && !is_hopeless;
-            beam.push(match shows_exponents {
-                true => remembered::improve(evidence, beam[0].clone(), (class, &order), &all, each),
-                false => remembered::handed_on(beam[0].clone(), &all, &evidence.budget(each)),
+            let (best, rules) = (beam[0].clone(), (class, &order[..]));
+            beam.push(match (shows_exponents, each_has_its_own) {
+                (true, true) => remembered::improve(evidence, best, rules, &all, each),
+                (true, false) => remembered::near_zero(evidence, best, rules, &all, each),
+                (false, true) => remembered::handed_on(best, &all, &evidence.budget(each)),
+                (false, false) => best,
             });
             beam = search.scored(beam, &all);
             is_hopeless &= beam[0].contradicted == before;
@@ -311,7 +315,9 @@ fn fit_in_order(
         _ => found,
     };
     let all: Vec<&Answered> = evidence.answers.iter().collect();
-    let found = if is_few(&found, all.len()) { with_exponents(evidence, found, &all, each) } else { found };
+    // Rules that sums share would no longer be shared.
+    let leads_on = each_has_its_own && is_few(&found, all.len());
+    let found = if leads_on { with_exponents(evidence, found, &all, each) } else { found };
     match found.contradicted {
         0 => Fitted { model: merged(&all, &found.model), ..found },
         _ => found,
@@ -322,8 +328,11 @@ fn fit_in_order(
 fn with_exponents(evidence: &Evidence, found: Fitted, answers: &[&Answered], each: u64) -> Fitted {
     let (model, order) = individual(&found.model);
     let start = Fitted { model, contradicted: found.contradicted };
-    let better = remembered::improve(evidence, start, (Class::Nan, &order), answers, each);
-    if better.contradicted < found.contradicted { better } else { found }
+    let better = remembered::handed_on(start, answers, &evidence.budget(each));
+    if better.contradicted == found.contradicted {
+        return found;
+    }
+    remembered::improve(evidence, better, (Class::Nan, &order), answers, each)
 }
 
 /// A sum whose rule is looked for.

@@ -15,14 +15,14 @@ use super::knobs;
 
 /// Times that all sums are gone through.
 const TIMES: usize = 2;
-/// Sums in which what is cut off is looked for, at most, where each takes all that it may.
-const SUMS: u64 = 8;
+/// Where no more than one of so many answers is unexplained, twice as much is tried.
+const NEARLY: usize = 200;
 /// Times that exponents which are handed on, and what is cut off by them, are looked for, one after the other.
-const ROUNDS: usize = 3;
+const ROUNDS: usize = 2;
 
 /// A model in which exponents are [handed on](handed_on), and then these rules cut off otherwise what is small beside them,
-/// which explains more of these answers, if there is one. Each of them may take so many answers that models are held
-/// against.
+/// which explains more of these answers, if there is one. Models may be held against so many answers for one of them, and
+/// against as many for all, or twice as many.
 pub fn improve(
     evidence: &Evidence,
     start: Fitted,
@@ -84,13 +84,14 @@ pub fn handed_on(start: Fitted, answers: &[&Answered], budget: &Budget) -> Fitte
 /// these answers, if there is one. Where zeros have large exponents, small numbers are cut off that are rounded nowhere
 /// else: what is cut and where is one thing there. And where large numbers cancel, what is far below them is all that is
 /// left, or nothing is.
-fn near_zero(
+pub fn near_zero(
     evidence: &Evidence,
     start: Fitted,
     (class, rules): (Class, &[RuleId]),
     answers: &[&Answered],
     each: u64,
 ) -> Fitted {
+    let most = if start.contradicted * NEARLY <= answers.len() { 2 * each } else { each };
     let mut best = start;
     let mut spent = 0;
     for &rule in rules {
@@ -103,7 +104,7 @@ fn near_zero(
             false => best,
         });
         spent += budget.spent();
-        if best.contradicted == 0 || spent > SUMS * each {
+        if best.contradicted == 0 || spent > most {
             break;
         }
     }
