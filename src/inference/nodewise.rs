@@ -328,11 +328,8 @@ fn fit_in_order(
 fn with_exponents(evidence: &Evidence, found: Fitted, answers: &[&Answered], each: u64) -> Fitted {
     let (model, order) = individual(&found.model);
     let start = Fitted { model, contradicted: found.contradicted };
-    let better = remembered::handed_on(start, answers, &evidence.budget(each));
-    if better.contradicted == found.contradicted {
-        return found;
-    }
-    remembered::improve(evidence, better, (Class::Nan, &order), answers, each)
+    let better = remembered::improve(evidence, start, (Class::Nan, &order), answers, each);
+    if better.contradicted < found.contradicted { better } else { found }
 }
 
 /// A sum whose rule is looked for.
