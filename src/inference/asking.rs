@@ -17,6 +17,8 @@ use super::regular::Regular;
 use super::structure::{self, Structure};
 use super::trust::Distrust;
 use super::{Progress, depth, exchanging, fit, grouping, handing, nesting, nodewise, order, overflowing};
+#[cfg(test)]
+use crate::device::Device;
 use crate::device::DeviceError;
 
 /// What the answers show before any rule is looked for.
@@ -504,4 +506,17 @@ fn each_around(signature: &Signature, question: &DotAdd) -> Vec<DotAdd> {
         }
     }
     around
+}
+
+/// What a device whose answers can be trusted shows about its first instruction before models are looked for: the answers,
+/// and the outline of its sums.
+#[cfg(test)]
+pub fn of_sound(device: &dyn Device, seed: u64) -> (Evidence<'_>, Outline) {
+    let mut evidence = Evidence::new(device, &device.instructions()[0]);
+    first(&mut evidence, seed).expect("it answers");
+    let ControlFlow::Continue(mut outline) = outline(&mut evidence, &super::Silent).expect("it answers") else {
+        panic!("a sound device is distrusted");
+    };
+    closer(&mut evidence, &mut outline, seed).expect("it answers");
+    (evidence, outline)
 }

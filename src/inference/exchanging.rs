@@ -393,25 +393,16 @@ impl Threes {
 
 #[cfg(test)]
 mod tests {
-    use std::ops::ControlFlow;
-
     use mmaprobe_machines::{Unit, generate};
 
     use super::*;
-    use crate::device::Device;
     use crate::device::machine::MachineDevice;
-    use crate::inference::{Silent, asking};
+    use crate::inference::asking;
 
     /// The orders that exchanged summands of a random machine show.
     fn shown(seed: u64, index: u64) -> Vec<String> {
         let device = MachineDevice::new("a machine", Unit::sound(generate::machine(seed, index)));
-        let mut evidence = Evidence::new(&device, &device.instructions()[0]);
-        asking::first(&mut evidence, 1).expect("it answers");
-        let ControlFlow::Continue(mut outline) = asking::outline(&mut evidence, &Silent).expect("it answers")
-        else {
-            panic!("a sound machine is distrusted");
-        };
-        asking::closer(&mut evidence, &mut outline, 1).expect("it answers");
+        let (_, outline) = asking::of_sound(&device, 1);
         outline.exchanged.iter().map(Skeleton::to_string).collect()
     }
 

@@ -295,11 +295,11 @@ fn fit_in_order(
             let before = beam[0].contradicted;
             let shows_exponents = [Class::Zero, Class::Subnormal].contains(&class) && !is_hopeless;
             let (best, rules) = (beam[0].clone(), (class, &order[..]));
-            beam.push(match (shows_exponents, each_has_its_own) {
-                (true, true) => remembered::improve(evidence, best, rules, &all, each),
-                (true, false) => remembered::near_zero(evidence, best, rules, &all, each),
-                (false, true) => remembered::handed_on(best, &all, &evidence.budget(each)),
-                (false, false) => best,
+            beam.extend(match (shows_exponents, each_has_its_own) {
+                (true, true) => Some(remembered::improve(evidence, best, rules, &all, each)),
+                (true, false) => Some(remembered::near_zero(evidence, best, rules, &all, each)),
+                (false, true) => Some(remembered::handed_on(best, &all, &evidence.budget(each))),
+                (false, false) => None,
             });
             beam = search.scored(beam, &all);
             is_hopeless &= beam[0].contradicted == before;

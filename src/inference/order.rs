@@ -67,11 +67,8 @@ impl Skeleton {
             0 | 1 => left.pop(),
             _ => {
                 Skeleton::sort(&mut left);
-                Some(if matches!(self, Skeleton::Inner(_)) {
-                    Skeleton::Inner(left)
-                } else {
-                    Skeleton::Sum(left)
-                })
+                let sum = if matches!(self, Skeleton::Inner(_)) { Skeleton::Inner } else { Skeleton::Sum };
+                Some(sum(left))
             }
         }
     }

@@ -140,29 +140,19 @@ fn counting(added: &Added) -> Vec<Added> {
 
 #[cfg(test)]
 mod tests {
-    use std::ops::ControlFlow;
-
     use mmaprobe_machines::{Unit, generate};
 
-    use crate::device::Device;
     use crate::device::machine::MachineDevice;
-    use crate::inference::evidence::Evidence;
     use crate::inference::looking::Starts;
     use crate::inference::nodewise::{self, Effort, Start};
-    use crate::inference::{Silent, asking};
+    use crate::inference::asking;
 
     /// Of two products that cancel, machine 6 of seed 491 hands on the exponent, under which it then cuts off c: as long as
     /// neither that nor how c is cut off is known, no turn of one rule explains more.
     #[test]
     fn what_cancels_cuts_off_what_is_small_beside_it() {
         let device = MachineDevice::new("a machine", Unit::sound(generate::machine(491, 6)));
-        let mut evidence = Evidence::new(&device, &device.instructions()[0]);
-        asking::first(&mut evidence, 1).expect("it answers");
-        let ControlFlow::Continue(mut outline) = asking::outline(&mut evidence, &Silent).expect("it answers")
-        else {
-            panic!("a sound machine is distrusted");
-        };
-        asking::closer(&mut evidence, &mut outline, 1).expect("it answers");
+        let (mut evidence, outline) = asking::of_sound(&device, 1);
         asking::each_sum(&mut evidence, &outline, 1).expect("it answers");
         let starts = Starts { evidence: &evidence, outline: &outline };
         // (p0 p1), then c.
