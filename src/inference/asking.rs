@@ -514,7 +514,8 @@ fn each_around(signature: &Signature, question: &DotAdd) -> Vec<DotAdd> {
 pub fn of_sound(device: &dyn Device, seed: u64) -> (Evidence<'_>, Outline) {
     let mut evidence = Evidence::new(device, &device.instructions()[0]);
     first(&mut evidence, seed).expect("it answers");
-    let ControlFlow::Continue(mut outline) = outline(&mut evidence, &super::Silent).expect("it answers") else {
+    let ControlFlow::Continue(mut outline) = outline(&mut evidence, &super::Silent).expect("it answers")
+    else {
         panic!("a sound device is distrusted");
     };
     closer(&mut evidence, &mut outline, seed).expect("it answers");

@@ -433,13 +433,15 @@ pub const AT_FIRST: usize = 2;
 /// And where nothing else has led further.
 pub const AT_LAST: usize = 12;
 
-/// Quick looks, sum by sum, at so many of the trees that have got none yet: at those that masks show, at the regular one
-/// that is most like what a closer look shows, and at all others; until one explains everything. The best first.
+/// Quick looks, sum by sum, at so many of the trees that have got none yet: at those that exchanged summands show, each order
+/// first, at those that masks do, at the regular one that is most like what a closer look shows, and at all others; until one
+/// explains everything. The best first.
 pub fn quick_sums(starts: &Starts, mut looked: Vec<Looked>, trees: usize) -> Vec<Looked> {
     let evidence = starts.evidence;
     let others = starts.structures().map(|(_, start)| start);
+    let exchanged = starts.of_exchanged_orders().chain(starts.exchanged());
     let mut quick = 0;
-    for start in starts.exchanged().chain(starts.shown(0)).chain(starts.regular()).chain(others) {
+    for start in exchanged.chain(starts.shown(0)).chain(starts.regular()).chain(others) {
         let is_known = looked.iter().any(|looked| looked.is_known(evidence, &start));
         if is_known || nodewise::individual(&start).1.len() > MOST_SUMS {
             continue;

@@ -143,9 +143,9 @@ mod tests {
     use mmaprobe_machines::{Unit, generate};
 
     use crate::device::machine::MachineDevice;
+    use crate::inference::asking;
     use crate::inference::looking::Starts;
     use crate::inference::nodewise::{self, Effort, Start};
-    use crate::inference::asking;
 
     /// Of two products that cancel, machine 6 of seed 491 hands on the exponent, under which it then cuts off c: as long as
     /// neither that nor how c is cut off is known, no turn of one rule explains more.

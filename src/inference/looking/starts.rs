@@ -66,6 +66,11 @@ impl Starts<'_, '_> {
         self.outline.exchanged.iter().flat_map(|order| self.started(order))
     }
 
+    /// The likeliest tree of each order that exchanged summands show.
+    pub(super) fn of_exchanged_orders(&self) -> impl Iterator<Item = Model> {
+        self.outline.exchanged.iter().filter_map(|order| self.started(order).next())
+    }
+
     /// The tree that masks show, with parts as in the first of those, if that is another.
     pub(super) fn parts(&self) -> impl Iterator<Item = Model> {
         self.outline.parts.iter().flat_map(|order| self.started(order))
