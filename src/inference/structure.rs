@@ -83,7 +83,8 @@ impl Structure {
         if lone_products(skeleton) > 1 {
             candidates.push(Structure::LoneSums);
         }
-        if widest >= 2 {
+        // A lone product may lose bits on its way to c.
+        if widest >= 2 || signature.k == 1 {
             candidates.push(Structure::AccumulatorLate);
         }
         if widest >= 4 {
@@ -470,7 +471,9 @@ impl Builder<'_> {
                 let second = self.product(products[second]);
                 self.sum(vec![started, second], ROUNDED)
             }
-            Structure::AccumulatorLate if has_accumulator && products.len() >= 2 => {
+            Structure::AccumulatorLate
+                if has_accumulator && (products.len() >= 2 || self.signature.k == 1) =>
+            {
                 let mut outer = self.add_others(children);
                 let inner: Vec<NodeId> = products.iter().map(|&k| self.product(k)).collect();
                 outer.push(self.sum(inner, INNER));
@@ -555,6 +558,18 @@ mod tests {
             }
         }
         of_products
+    }
+
+    #[test]
+    fn the_only_product_may_be_a_sum_of_its_own() {
+        let skeleton = Skeleton::Sum(vec![Skeleton::Leaf(Summand::C), Skeleton::Leaf(Summand::Product(0))]);
+        let signature = Signature { k: 1, a: E2M1, b: E2M1, c: FP32, d: FP32, scale: None };
+        let sums = |structure| {
+            let nodes = start(&signature, &skeleton, structure).tree.nodes;
+            nodes.iter().filter(|node| matches!(node, Node::Sum { .. })).count()
+        };
+        let all = Structure::candidates(&signature, &skeleton).into_iter().map(sums);
+        assert_eq!(all.collect::<Vec<_>>(), [1, 2]);
     }
 
     #[test]
