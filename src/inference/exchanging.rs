@@ -87,7 +87,7 @@ pub fn orders(evidence: &mut Evidence, cuts: &[i32], seed: u64) -> Result<Vec<Sk
         }
     }
     if orders.is_empty() || threes.is_hardly_told_with_c(evidence, &telling) {
-        orders.extend(beside_c::chains(evidence, &beside_c)?);
+        orders.extend(beside_c::orders(evidence, &beside_c)?);
     }
     orders.retain(|order| !order.is_flat());
     Ok(orders)
@@ -411,6 +411,15 @@ mod tests {
     fn orders_are_found_that_masks_do_not_show() {
         let pairwise = "((((c p0) (p1 p2)) ((p3 p4) (p5 p6))) ((p7 p8) (p9 p10)))";
         assert_eq!(shown(421, 78)[0], pairwise);
+    }
+
+    /// Products of four magnitudes, added to each other exactly before c: beside a large c, what is lost of one alone is not
+    /// lost of both.
+    #[test]
+    fn groups_are_found_of_products_that_are_added_exactly() {
+        let groups = "(c p0 p1 p2 (p3 p6 p8 p12 p17 p18 p21 p22 p23 p24 p26 p27 p29 p30) p4 (p5 p13) (p7 p16) \
+                      (p9 p10) p11 p14 p15 p19 p20 p25 p28 p31)";
+        assert_eq!(shown(501, 90)[0], groups);
     }
 
     #[test]

@@ -89,7 +89,7 @@ fn chains(before: &[Vec<bool>]) -> Vec<Skeleton> {
 }
 
 /// A chain from c of these groups, the products of each added to each other first, or to c at once.
-pub fn chain(groups: impl Iterator<Item = (Vec<usize>, bool)>) -> Skeleton {
+fn chain(groups: impl Iterator<Item = (Vec<usize>, bool)>) -> Skeleton {
     groups.fold(Skeleton::Leaf(Summand::C), |sum, (group, is_summed_first)| {
         let products = group.iter().map(|&k| Skeleton::Leaf(Summand::Product(k)));
         Skeleton::Sum(if is_summed_first && group.len() > 1 {

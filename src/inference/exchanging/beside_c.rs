@@ -1,18 +1,18 @@
-//! Groups of products that are added to c one after the other.
+//! Groups of products that are added to each other, or to c one after the other.
 //!
-//! Products of factors with little range are added exactly, in whatever order. But beside a large c, those of one group can
-//! be exchanged, and those of two cannot; c [handed on](crate::inference::handing) shows which of two groups comes first.
+//! Products of factors with little range are added exactly, in whatever order. But beside a large c, something is lost of
+//! each, and it is not lost of both where they are added to each other first. Those of one group can be exchanged, and
+//! those of two cannot; c [handed on](crate::inference::handing) shows which of two groups comes first.
 
 use mmaprobe_probes::handing::{self, Trial};
 use mmaprobe_probes::place::Dyadic;
-use mmaprobe_probes::{DotAdd, Signature};
+use mmaprobe_probes::{DotAdd, Signature, Summand};
 
 use super::{QUESTIONS, probe};
 use crate::device::DeviceError;
 use crate::inference::evidence::Evidence;
 use crate::inference::fit::thinned;
 use crate::inference::grouping::mixed;
-use crate::inference::handing::chain;
 use crate::inference::order::Skeleton;
 
 /// Pairs of products that are tried with all values.
@@ -21,8 +21,6 @@ const LOOKED_AT: usize = 24;
 const TELLING: usize = 16;
 /// Pairs of the products of two groups, to find out which group comes first.
 const ORDERED: usize = 6;
-/// Pairs of the products of one group, to find out whether they are added to each other first.
-const SUMMED: usize = 12;
 
 /// Two products.
 type Pair = [usize; 2];
@@ -64,50 +62,112 @@ fn are_told_apart(evidence: &Evidence, questions: [Option<DotAdd>; 2]) -> bool {
     one.zip(other).is_some_and(|(one, other)| one != other)
 }
 
-/// Chains from c of the groups that products are in which can be exchanged beside it; with the products of each group added to
-/// each other first where that is what it looks like, of all groups, and of none. None where all can be exchanged.
-pub(super) fn chains(evidence: &mut Evidence, trials: &[Trial]) -> Result<Vec<Skeleton>, DeviceError> {
-    let signature = *evidence.signature();
-    let k = signature.k;
+/// The orders that products show beside a large c. Which are added to each other first shows in what is lost of each alone;
+/// chains from c have those together which can be exchanged, and in these the ones that are added to each other first, or all,
+/// or none. Without chains, what is added first is added to c at once. None where nothing shows.
+pub(super) fn orders(evidence: &mut Evidence, trials: &[Trial]) -> Result<Vec<Skeleton>, DeviceError> {
+    let k = evidence.signature().k;
     let pairs: Vec<Pair> = (0..k).flat_map(|p| (p + 1..k).map(move |q| [p, q])).collect();
-    let looked_at = thinned(&mixed(&pairs), LOOKED_AT);
+    let telling = told(evidence, &pairs, trials, doubled)?;
+    let signature = *evidence.signature();
+    let is_apart =
+        |pair: Pair| telling.iter().any(|trial| are_told_apart(evidence, doubled(&signature, pair, trial)));
+    let added_first = groups(k, is_apart);
+    let levels = levels(evidence, &pairs, trials)?;
+    let mut orders: Vec<Skeleton> = Vec::new();
+    if levels.len() > 1 {
+        let all = levels.iter().map(|level| vec![level.clone()]).collect();
+        let none = levels.iter().map(|level| alone(level.iter().copied())).collect();
+        orders = [divided(&levels, &added_first), all, none].iter().map(|levels| chained(levels)).collect();
+    }
+    if (2..k).contains(&added_first.len()) {
+        let is_in_one = |group: &Vec<usize>| {
+            levels.iter().any(|level| group.iter().all(|product| level.contains(product)))
+        };
+        // What is added first and cannot be exchanged shows that there is no chain.
+        let place = if added_first.iter().all(is_in_one) { orders.len() } else { 0 };
+        orders.insert(place, chained(&[added_first]));
+    }
+    let mut distinct: Vec<Skeleton> = Vec::new();
+    for order in orders {
+        if !distinct.contains(&order) {
+            distinct.push(order);
+        }
+    }
+    Ok(distinct)
+}
+
+/// Groups of products that can be exchanged beside c, in the order in which they come to it; one if all can be.
+fn levels(evidence: &mut Evidence, pairs: &[Pair], trials: &[Trial]) -> Result<Vec<Vec<usize>>, DeviceError> {
     let next = trials.iter().cycle().skip(1);
     let alone = trials.iter().map(|trial| Beside { trial, others: None });
     let besides: Vec<Beside> = alone
         .chain(trials.iter().zip(next).map(|(trial, others)| Beside { trial, others: Some(others) }))
         .collect();
-    ask(evidence, &looked_at, &besides, |signature, pair, beside| beside.exchanged(signature, pair))?;
-    let mut shown: Vec<(usize, &Beside)> = besides
-        .iter()
-        .map(|beside| (looked_at.iter().filter(|&&pair| beside.differs(evidence, pair)).count(), beside))
-        .filter(|(pairs, _)| *pairs > 0)
-        .collect();
-    // A stable sort: the first among equals.
-    shown.sort_by_key(|(pairs, _)| std::cmp::Reverse(*pairs));
-    let most = (QUESTIONS / (2 * pairs.len().max(1))).clamp(1, TELLING);
-    let telling: Vec<Beside> = shown.iter().take(most).map(|(_, beside)| **beside).collect();
-    ask(evidence, &pairs, &telling, |signature, pair, beside| beside.exchanged(signature, pair))?;
+    let telling =
+        told(evidence, pairs, &besides, |signature, pair, beside| beside.exchanged(signature, pair))?;
+    let k = evidence.signature().k;
     let groups = groups(k, |pair| telling.iter().any(|beside| beside.differs(evidence, pair)));
-    if groups.len() < 2 {
-        return Ok(Vec::new());
-    }
     let mut trials: Vec<Trial> = Vec::new();
     for Beside { trial, .. } in telling {
         if !trials.contains(trial) {
             trials.push(*trial);
         }
     }
-    let groups = in_order(evidence, groups, &trials)?;
-    let are_summed_first = are_summed_first(evidence, &groups, &trials)?;
-    let mut chains: Vec<Skeleton> = Vec::new();
-    let uniform = [true, false].map(|summed| vec![summed; groups.len()]);
-    for summed in std::iter::once(are_summed_first).chain(uniform) {
-        let chain = chain(groups.iter().cloned().zip(summed));
-        if !chains.contains(&chain) {
-            chains.push(chain);
-        }
+    if groups.len() < 2 { Ok(groups) } else { in_order(evidence, groups, &trials) }
+}
+
+/// Asks two questions about each of these pairs with those of these values that tell most pairs apart, of some; these values.
+fn told<T: Copy>(
+    evidence: &mut Evidence,
+    pairs: &[Pair],
+    values: &[T],
+    questions: impl Fn(&Signature, Pair, &T) -> [Option<DotAdd>; 2],
+) -> Result<Vec<T>, DeviceError> {
+    let signature = *evidence.signature();
+    let looked_at = thinned(&mixed(pairs), LOOKED_AT);
+    ask(evidence, &looked_at, values, &questions)?;
+    let tells = |value: &T| {
+        looked_at.iter().filter(|&&pair| are_told_apart(evidence, questions(&signature, pair, value))).count()
+    };
+    let mut shown: Vec<(usize, T)> =
+        values.iter().map(|value| (tells(value), *value)).filter(|(pairs, _)| *pairs > 0).collect();
+    // A stable sort: the first among equals.
+    shown.sort_by_key(|(pairs, _)| std::cmp::Reverse(*pairs));
+    shown.truncate((QUESTIONS / (2 * pairs.len().max(1))).clamp(1, TELLING));
+    let telling: Vec<T> = shown.into_iter().map(|(_, value)| value).collect();
+    ask(evidence, pairs, &telling, &questions)?;
+    Ok(telling)
+}
+
+/// Each in a group of its own.
+fn alone(products: impl Iterator<Item = usize>) -> Vec<Vec<usize>> {
+    products.map(|product| vec![product]).collect()
+}
+
+/// What is added first at each level: a group is where most of its products are, the first of those.
+fn divided(levels: &[Vec<usize>], added_first: &[Vec<usize>]) -> Vec<Vec<Vec<usize>>> {
+    let mut divided = vec![Vec::new(); levels.len()];
+    for group in added_first {
+        let at = |level: &Vec<usize>| group.iter().filter(|product| level.contains(product)).count();
+        let most = levels.iter().map(at).max();
+        let place = levels.iter().position(|level| Some(at(level)) == most).unwrap_or(0);
+        divided[place].push(group.clone());
     }
-    Ok(chains)
+    divided.retain(|groups| !groups.is_empty());
+    divided
+}
+
+/// A chain from c, to which at each level the sums of these groups are added at once.
+fn chained(levels: &[Vec<Vec<usize>>]) -> Skeleton {
+    levels.iter().fold(Skeleton::Leaf(Summand::C), |sum, groups| {
+        let leaf = |&k: &usize| Skeleton::Leaf(Summand::Product(k));
+        let groups = groups.iter().map(|group| match &group[..] {
+            [product] => leaf(product),
+            products => Skeleton::Sum(products.iter().map(leaf).collect()),
+        });
+        Skeleton::Sum(std::iter::once(sum).chain(groups).collect())
+    })
 }
 
 /// Asks something about these pairs with each of these values.
@@ -135,30 +195,7 @@ fn doubled(signature: &Signature, [p, q]: Pair, trial: &Trial) -> [Option<DotAdd
     [&[(p, first), (q, first)][..], &[(p, twice)]].map(|products| handing::question(signature, c, products))
 }
 
-/// Whether the products of each group are added to each other first.
-fn are_summed_first(
-    evidence: &mut Evidence,
-    groups: &[Vec<usize>],
-    trials: &[Trial],
-) -> Result<Vec<bool>, DeviceError> {
-    let of_each: Vec<Vec<Pair>> = groups
-        .iter()
-        .map(|group| {
-            let all = (1..group.len()).flat_map(|y| (0..y).map(move |x| [group[x], group[y]]));
-            thinned(&all.collect::<Vec<Pair>>(), SUMMED)
-        })
-        .collect();
-    ask(evidence, &of_each.concat(), trials, doubled)?;
-    let signature = *evidence.signature();
-    let is_apart =
-        |pair: &Pair| trials.iter().any(|trial| are_told_apart(evidence, doubled(&signature, *pair, trial)));
-    Ok(of_each
-        .iter()
-        .map(|pairs| 2 * pairs.iter().filter(|pair| is_apart(pair)).count() < pairs.len())
-        .collect())
-}
-
-/// Products in groups, each with those most of which it can be exchanged with.
+/// Products in groups, each with those most of which it is not told apart from.
 fn groups(k: usize, differs: impl Fn(Pair) -> bool) -> Vec<Vec<usize>> {
     let mut groups: Vec<Vec<usize>> = Vec::new();
     for product in 0..k {
