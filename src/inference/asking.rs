@@ -41,8 +41,9 @@ pub struct Outline {
     /// aligned in a way of its own may look like an order of parts.
     pub parts: Option<Skeleton>,
     /// The first of those orders with c added last, if it is added before: where nothing is lost of what it is added
-    /// to, it can be exchanged with summands that it does not meet.
-    pub c_last: Option<Skeleton>,
+    /// to, it can be exchanged with summands that it does not meet. And [with a chain reversed](Skeleton::reversed_from_c) that
+    /// it is added to.
+    pub c_moved: Vec<Skeleton>,
     /// How many of the closer ones were not combined.
     found: usize,
     /// Whether a closer look has been asked for.
@@ -116,7 +117,7 @@ pub fn outline(
         closer,
         exchanged,
         parts: None,
-        c_last: None,
+        c_moved: Vec::new(),
         found,
         is_close: false,
     };
@@ -157,10 +158,12 @@ pub fn closer(evidence: &mut Evidence, outline: &mut Outline, seed: u64) -> Resu
         outline.exchanged.iter().chain([masked]).any(|known| known.has_the_same_sums(parts))
     };
     outline.parts = parts.filter(|parts| !parts.is_flat() && !is_known(parts));
-    outline.c_last = outline.exchanged.first().and_then(Skeleton::with_c_last);
+    if let Some(first) = outline.exchanged.first() {
+        outline.c_moved = first.with_c_last().into_iter().chain(first.reversed_from_c()).collect();
+    }
     let handed = handing::orders(evidence, &outline.cuts, seed)?;
     let grouped = sums.orders(evidence, masked);
-    let likely = [outline.parts.clone(), outline.c_last.clone()].into_iter().flatten();
+    let likely = outline.parts.clone().into_iter().chain(outline.c_moved.clone());
     for order in outline.exchanged.clone().into_iter().chain(likely).chain(handed).chain(grouped) {
         if order != *masked && !outline.closer.contains(&order) {
             outline.closer.push(order);

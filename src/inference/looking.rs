@@ -458,28 +458,43 @@ pub fn quick_sums(starts: &Starts, mut looked: Vec<Looked>, trees: usize) -> Vec
 /// Sums of a tree that masks or exchanged summands show, at most, where it gets a quick look before all others.
 const SUMS_AT_ONCE: usize = 20;
 
+/// Orders that exchanged summands show which get such a look.
+const ORDERS_AT_ONCE: usize = 4;
+
 /// Where exchanged summands show an order: a quick look, sum by sum, at the trees that masks show, at the first of those
-/// that exchanged summands do, and at what both show together, until one explains nearly everything; then the usual one at
-/// that which explains most. Not at the tree of a model which explains nearly everything already. The best first.
+/// that exchanged summands do, at what both show together, and at the others that exchanged summands show, until one explains
+/// nearly everything; then the usual one at that which explains most. Not at the tree of a model which explains nearly everything already. The best first.
 pub fn exchanged_sums(starts: &Starts, mut looked: Vec<Looked>) -> Vec<Looked> {
     let evidence = starts.evidence;
     let sums = |start: &Model| nodewise::individual(start).1.len();
-    let Some(start) = starts.exchanged().next().filter(|start| sums(start) <= SUMS_AT_ONCE) else {
+    if starts.exchanged().next().is_none() {
         return looked;
-    };
+    }
     // Summands that are aligned in ways of their own may look like an order where others are exchanged.
-    let masked = starts.shown(0).filter(|start| sums(start) <= SUMS_AT_ONCE);
+    let exchanged = starts.exchanged().take(1).chain(starts.parts().take(1)).chain(starts.c_moved());
+    let others = starts.of_exchanged_orders().take(ORDERS_AT_ONCE);
+    let all = distinct(starts.shown(0).chain(exchanged).chain(others), usize::MAX);
     let known = Some(&looked[0]).filter(|known| known.is_all_but_explained(evidence));
     let is_new = |start: &Model| known.is_none_or(|known| !known.has_the_same_sums(start));
-    let parts = starts.parts().take(1).filter(|start| sums(start) <= SUMS_AT_ONCE);
-    let all = distinct(masked.chain([start]).chain(parts).chain(starts.c_last().take(1)), usize::MAX);
-    let chosen: Vec<Model> = all.into_iter().filter(is_new).collect();
+    let is_small = |start: &Model| sums(start) <= SUMS_AT_ONCE;
+    let chosen: Vec<Model> = all.into_iter().filter(|start| is_small(start) && is_new(start)).collect();
+    let moved: Vec<Model> = starts.c_moved().collect();
+    let is_moved = |start: &Model| moved.iter().any(|moved| moved.tree.has_the_same_sums(&start.tree));
     let before = looked.len();
+    let mut is_found = false;
     for start in chosen {
-        looked.push(Looked::sum_by_sum(evidence, start, Effort::Quick));
-        if looked.last().is_some_and(|quick| quick.is_nearly_explained(evidence)) {
-            return recounted(evidence, looked);
+        // Where c is moved, nearly the same order may explain everything.
+        if is_found && !is_moved(&start) {
+            break;
         }
+        looked.push(Looked::sum_by_sum(evidence, start, Effort::Quick));
+        is_found |= looked.last().is_some_and(|quick| quick.is_nearly_explained(evidence));
+        if looked.last().is_some_and(|quick| quick.is_explained() || is_found && !is_moved(&quick.start)) {
+            break;
+        }
+    }
+    if is_found {
+        return recounted(evidence, looked);
     }
     let best = looked.iter().skip(before).min_by_key(|quick| quick.fitted.contradicted);
     if let Some(best) = best.filter(|best| best.is_worth_regrouping(evidence)) {

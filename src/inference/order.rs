@@ -73,6 +73,58 @@ impl Skeleton {
         }
     }
 
+    /// Where c is added to a chain of products: with these added to c instead, the last first, in both orders of the two that
+    /// the chain begins with. Where the summands of a sum are aligned in ways of their own, the last of a chain can
+    /// be exchanged rather than the first, and it looks reversed.
+    pub fn reversed_from_c(&self) -> Vec<Skeleton> {
+        let Skeleton::Sum(children) = self else { return Vec::new() };
+        let c = Skeleton::Leaf(Summand::C);
+        if let [one, other] = &children[..]
+            && (*one == c || *other == c)
+        {
+            let chain = if *one == c { other } else { one };
+            let Some((outer, [x, y])) = chain.outside_in() else { return Vec::new() };
+            let add = |sum, product: &Skeleton| Skeleton::Sum(vec![sum, product.clone()]);
+            let begun = outer.into_iter().fold(c, add);
+            return [[x, y], [y, x]].map(|pair| pair.into_iter().fold(begun.clone(), add)).to_vec();
+        }
+        let with = |place: usize, child: Skeleton| {
+            let mut children = children.clone();
+            children[place] = child;
+            Skeleton::Sum(children)
+        };
+        let all = children.iter().enumerate();
+        all.flat_map(|(place, child)| {
+            child.reversed_from_c().into_iter().map(move |child| with(place, child)).collect::<Vec<_>>()
+        })
+        .collect()
+    }
+
+    /// The products of a chain of more than two, the last first, and apart the two that it begins with; `None` of what is no
+    /// such chain.
+    fn outside_in(&self) -> Option<(Vec<&Skeleton>, [&Skeleton; 2])> {
+        let mut outer = Vec::new();
+        let mut inside = self;
+        loop {
+            let Skeleton::Sum(children) = inside else { return None };
+            let [one, other] = &children[..] else { return None };
+            match (one, other) {
+                (Skeleton::Leaf(_), Skeleton::Leaf(_)) => {
+                    return (!outer.is_empty()).then_some((outer, [one, other]));
+                }
+                (Skeleton::Leaf(_), _) => {
+                    outer.push(one);
+                    inside = other;
+                }
+                (_, Skeleton::Leaf(_)) => {
+                    outer.push(other);
+                    inside = one;
+                }
+                _ => return None,
+            }
+        }
+    }
+
     /// Where c and sums are summands of one sum: with these and all others added to c one after the other instead, in
     /// likely orders. Where products are too small beside c to be told from each other, nothing shows which comes
     /// first.
@@ -580,6 +632,19 @@ mod tests {
         assert_eq!(moved(first), Some("(c ((p0 p1) p2 p3 p4 p5))".to_string()));
         assert_eq!(moved(order(&[&[0, 1], &[0, 1, 2, 3, 4, 5]])), None);
         assert_eq!(moved(Skeleton::Leaf(Summand::C)), None);
+    }
+
+    #[test]
+    fn a_chain_is_reversed_from_c() {
+        let leaf = |k| Skeleton::Leaf(Summand::Product(k));
+        let pair = |one, other| Skeleton::Sum(vec![one, other]);
+        let chain = pair(pair(pair(leaf(1), leaf(3)), leaf(0)), leaf(2));
+        let shown = pair(pair(Skeleton::Leaf(Summand::C), chain.clone()), leaf(4));
+        let orders: Vec<String> = shown.reversed_from_c().iter().map(Skeleton::to_string).collect();
+        assert_eq!(orders, ["(((((c p2) p0) p1) p3) p4)", "(((((c p2) p0) p3) p1) p4)"]);
+        assert!(chain.reversed_from_c().is_empty(), "there is no c");
+        let of_two = pair(Skeleton::Leaf(Summand::C), pair(leaf(0), leaf(1)));
+        assert!(of_two.reversed_from_c().is_empty(), "there is no chain");
     }
 
     #[test]

@@ -76,9 +76,9 @@ impl Starts<'_, '_> {
         self.outline.parts.iter().flat_map(|order| self.started(order))
     }
 
-    /// The tree that the first of those is with c added last, if that is another.
-    pub(super) fn c_last(&self) -> impl Iterator<Item = Model> {
-        self.outline.c_last.iter().flat_map(|order| self.started(order))
+    /// The likeliest trees that the first of those is with c elsewhere, if they are others.
+    pub(super) fn c_moved(&self) -> impl Iterator<Item = Model> {
+        self.outline.c_moved.iter().filter_map(|order| self.started(order).next())
     }
 
     /// An order that a closer look has shown, in every structure.
