@@ -191,7 +191,7 @@ pub struct Asked {
 
 /// Answers that models may be held against in all searches about one instruction: so many that only a search which leads
 /// nowhere comes to its end, after a quarter of an hour or so of one core.
-const WORK: u64 = 1_500_000_000;
+const WORK: u64 = 6_000_000_000;
 
 /// Answers to a probe that are not kept aside where most are.
 const KEPT: usize = 1200;

@@ -81,7 +81,7 @@ fn again(
 }
 
 /// Asks where a model that explains nearly everything fails, and looks at it again, as long as it does not explain
-/// everything. Once, another is looked for in the trees of the outline, from no rules: turns that are wrong, but
+/// everything and more may be tried. Once, another is looked for in the trees of the outline, from no rules: turns that are wrong, but
 /// explain a few answers more, lead on to others. What is asked then tells the two apart.
 fn pursued(
     evidence: &mut Evidence,
@@ -94,7 +94,8 @@ fn pursued(
     for time in 0..DISPUTES {
         let seed = seed.wrapping_add(TIME * time);
         let all: Vec<&Fitted> = models.iter().collect();
-        if models[0].contradicted == 0 || !disputed::ask(evidence, &all, seed)? {
+        if models[0].contradicted == 0 || evidence.work().is_spent() || !disputed::ask(evidence, &all, seed)?
+        {
             break;
         }
         models = looking::scored(evidence, models);
@@ -162,8 +163,9 @@ fn anew(
             looked = looking::best_regrouped(evidence, looked);
         }
     }
+    // Where a rule for each sum explains most answers, sums hardly share any.
     let is_summed =
-        looked.iter().any(|looked| looked.is_summed_at_all(evidence) && looked.is_nearly_explained(evidence));
+        looked.iter().any(|looked| looked.is_summed_at_all(evidence) && looked.is_mostly_explained(evidence));
     if !looked[0].is_explained() && !is_summed {
         say(progress, evidence, "search for rules that sums share", &looked[0].fitted);
         looked = looking::shared(starts, looked);
@@ -200,6 +202,10 @@ fn anew(
         say(progress, evidence, "search for rules, sum by sum", &looked[0].fitted);
         looked = looking::quick_sums(starts, looked, looking::AT_LAST);
     }
+    if is_summed && !looked[0].is_nearly_explained(evidence) {
+        say(progress, evidence, "search for rules that sums share", &looked[0].fitted);
+        looked = looking::shared(starts, looked);
+    }
     if !looked[0].is_explained() {
         say(progress, evidence, "search for rules, sum by sum", &looked[0].fitted);
         looked = looking::longer(starts, looked);
@@ -222,7 +228,7 @@ fn anew(
 }
 
 /// Asks where models that explain nearly everything fail or disagree, and then looks at them anew, as long as
-/// none explains everything.
+/// none explains everything and more may be tried.
 fn disputes(
     evidence: &mut Evidence,
     mut looked: Vec<Looked>,
@@ -232,7 +238,8 @@ fn disputes(
     for time in 0..DISPUTES {
         let models: Vec<&Fitted> = looked.iter().map(|looked| &looked.fitted).collect();
         let seed = seed.wrapping_add(TIME * time);
-        if looked[0].is_explained() || !disputed::ask(evidence, &models, seed)? {
+        if looked[0].is_explained() || evidence.work().is_spent() || !disputed::ask(evidence, &models, seed)?
+        {
             break;
         }
         say(progress, evidence, "search for rules, after asking what is disputed", &looked[0].fitted);
