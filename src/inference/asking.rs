@@ -158,9 +158,8 @@ pub fn closer(evidence: &mut Evidence, outline: &mut Outline, seed: u64) -> Resu
         outline.exchanged.iter().chain([masked]).any(|known| known.has_the_same_sums(parts))
     };
     outline.parts = parts.filter(|parts| !parts.is_flat() && !is_known(parts));
-    if let Some(first) = outline.exchanged.first() {
-        outline.c_moved = first.with_c_last().into_iter().chain(first.reversed_from_c()).collect();
-    }
+    let moved = |first: &Skeleton| first.with_c_last().into_iter().chain(first.reversed_from_c());
+    outline.c_moved = outline.exchanged.first().into_iter().flat_map(moved).collect();
     let handed = handing::orders(evidence, &outline.cuts, seed)?;
     let grouped = sums.orders(evidence, masked);
     let likely = outline.parts.clone().into_iter().chain(outline.c_moved.clone());

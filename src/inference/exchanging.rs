@@ -417,8 +417,8 @@ mod tests {
     /// lost of both.
     #[test]
     fn groups_are_found_of_products_that_are_added_exactly() {
-        let groups = "(c p0 p1 p2 (p3 p6 p8 p12 p17 p18 p21 p22 p23 p24 p26 p27 p29 p30) p4 (p5 p13) (p7 p16) \
-                      (p9 p10) p11 p14 p15 p19 p20 p25 p28 p31)";
+        let groups = "(c (p3 p6 p8 p12 p17 p18 p21 p22 p23 p24 p26 p27 p29 p30) (p5 p13) (p7 p16) (p9 p10) \
+                      p0 p1 p2 p4 p11 p14 p15 p19 p20 p25 p28 p31)";
         assert_eq!(shown(501, 90)[0], groups);
     }
 

@@ -81,22 +81,30 @@ fn chains(before: &[Vec<bool>]) -> Vec<Skeleton> {
     if groups.len() < 2 || !is_order {
         return Vec::new();
     }
-    let mut chains: Vec<Skeleton> = [false, true]
-        .map(|is_summed_first| chain(groups.iter().cloned().map(|group| (group, is_summed_first))))
-        .to_vec();
+    let at_once = groups.iter().map(|group| alone(group)).collect();
+    let summed_first = groups.iter().map(|group| vec![group.clone()]).collect();
+    let mut chains: Vec<Skeleton> =
+        [at_once, summed_first].map(|levels: Vec<Vec<Vec<usize>>>| chained(levels)).to_vec();
     chains.dedup();
     chains
 }
 
-/// A chain from c of these groups, the products of each added to each other first, or to c at once.
-fn chain(groups: impl Iterator<Item = (Vec<usize>, bool)>) -> Skeleton {
-    groups.fold(Skeleton::Leaf(Summand::C), |sum, (group, is_summed_first)| {
-        let products = group.iter().map(|&k| Skeleton::Leaf(Summand::Product(k)));
-        Skeleton::Sum(if is_summed_first && group.len() > 1 {
-            vec![sum, Skeleton::Sum(products.collect())]
-        } else {
-            std::iter::once(sum).chain(products).collect()
-        })
+/// Each of these products in a group of its own.
+pub fn alone(products: &[usize]) -> Vec<Vec<usize>> {
+    products.iter().map(|&product| vec![product]).collect()
+}
+
+/// A chain from c, to which at each level the sums of these groups are added at once.
+pub fn chained(levels: impl IntoIterator<Item = Vec<Vec<usize>>>) -> Skeleton {
+    levels.into_iter().fold(Skeleton::Leaf(Summand::C), |sum, groups| {
+        let leaf = |&k: &usize| Skeleton::Leaf(Summand::Product(k));
+        let groups = groups.iter().map(|group| match &group[..] {
+            [product] => leaf(product),
+            products => Skeleton::Sum(products.iter().map(leaf).collect()),
+        });
+        let mut children: Vec<Skeleton> = std::iter::once(sum).chain(groups).collect();
+        Skeleton::sort(&mut children);
+        Skeleton::Sum(children)
     })
 }
 

@@ -17,7 +17,7 @@ use super::grid::{Kind, Trial};
 use super::knobs::{Knob, Turned};
 use super::nodewise::Effort;
 use super::search::Search;
-use super::structure;
+use super::structure::{self, Structure};
 use super::{Progress, alike, grid, nodewise};
 pub use regrouping::best_regrouped;
 use regrouping::{REGROUPED, best_regrouped_if, explained_by_a_tree, placed, regrouped};
@@ -267,8 +267,11 @@ fn single_closer(evidence: &Evidence, mut looked: Vec<Looked>) -> Vec<Looked> {
 
 /// Other structures that no answer contradicts either, with the rules of a model that none does.
 pub fn rivals(starts: &Starts, model: &Model) -> Vec<Turned> {
+    // A sum of one product that loses nothing says nothing.
+    let is_lone = |structure: &Structure| model.k == 1 && *structure == Structure::AccumulatorLate;
     starts
         .structures()
+        .filter(|(structure, _)| !is_lone(structure))
         .map(|(structure, other)| Turned {
             knob: Knob { what: "structure of the sums".to_string(), rule: None },
             choice: structure.to_string(),
@@ -462,8 +465,9 @@ const SUMS_AT_ONCE: usize = 20;
 const ORDERS_AT_ONCE: usize = 4;
 
 /// Where exchanged summands show an order: a quick look, sum by sum, at the trees that masks show, at the first of those
-/// that exchanged summands do, at what both show together, and at the others that exchanged summands show, until one explains
-/// nearly everything; then the usual one at that which explains most. Not at the tree of a model which explains nearly everything already. The best first.
+/// that exchanged summands do, at what both show together, at the first with c elsewhere, and at the others that exchanged
+/// summands show, until one explains nearly everything, or where c is moved, everything; then the usual one at that
+/// which explains most. Not at the tree of a model which leaves next to nothing already. The best first.
 pub fn exchanged_sums(starts: &Starts, mut looked: Vec<Looked>) -> Vec<Looked> {
     let evidence = starts.evidence;
     let sums = |start: &Model| nodewise::individual(start).1.len();
@@ -471,21 +475,21 @@ pub fn exchanged_sums(starts: &Starts, mut looked: Vec<Looked>) -> Vec<Looked> {
         return looked;
     }
     // Summands that are aligned in ways of their own may look like an order where others are exchanged.
-    let exchanged = starts.exchanged().take(1).chain(starts.parts().take(1)).chain(starts.c_moved());
+    let moved: Vec<Model> = starts.c_moved().collect();
+    let exchanged = starts.of_exchanged_orders().take(1).chain(starts.parts().take(1)).chain(moved.clone());
     let others = starts.of_exchanged_orders().take(ORDERS_AT_ONCE);
     let all = distinct(starts.shown(0).chain(exchanged).chain(others), usize::MAX);
     let known = Some(&looked[0]).filter(|known| known.is_all_but_explained(evidence));
     let is_new = |start: &Model| known.is_none_or(|known| !known.has_the_same_sums(start));
     let is_small = |start: &Model| sums(start) <= SUMS_AT_ONCE;
     let chosen: Vec<Model> = all.into_iter().filter(|start| is_small(start) && is_new(start)).collect();
-    let moved: Vec<Model> = starts.c_moved().collect();
     let is_moved = |start: &Model| moved.iter().any(|moved| moved.tree.has_the_same_sums(&start.tree));
     let before = looked.len();
     let mut is_found = false;
     for start in chosen {
         // Where c is moved, nearly the same order may explain everything.
         if is_found && !is_moved(&start) {
-            break;
+            continue;
         }
         looked.push(Looked::sum_by_sum(evidence, start, Effort::Quick));
         is_found |= looked.last().is_some_and(|quick| quick.is_nearly_explained(evidence));

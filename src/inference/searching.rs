@@ -163,9 +163,10 @@ fn anew(
             looked = looking::best_regrouped(evidence, looked);
         }
     }
+    let summed = looked.iter().filter(|looked| looked.is_summed_at_all(evidence));
     // Where a rule for each sum explains most answers, sums hardly share any.
-    let is_summed =
-        looked.iter().any(|looked| looked.is_summed_at_all(evidence) && looked.is_mostly_explained(evidence));
+    let is_summed = summed.clone().any(|looked| looked.is_mostly_explained(evidence));
+    let is_nearly_summed = summed.clone().any(|looked| looked.is_nearly_explained(evidence));
     if !looked[0].is_explained() && !is_summed {
         say(progress, evidence, "search for rules that sums share", &looked[0].fitted);
         looked = looking::shared(starts, looked);
@@ -202,7 +203,7 @@ fn anew(
         say(progress, evidence, "search for rules, sum by sum", &looked[0].fitted);
         looked = looking::quick_sums(starts, looked, looking::AT_LAST);
     }
-    if is_summed && !looked[0].is_nearly_explained(evidence) {
+    if is_summed && !is_nearly_summed && !looked[0].is_all_but_explained(evidence) {
         say(progress, evidence, "search for rules that sums share", &looked[0].fitted);
         looked = looking::shared(starts, looked);
     }

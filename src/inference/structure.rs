@@ -28,8 +28,8 @@ pub enum Structure {
         /// Whether the later product of a pair comes first.
         later_first: bool,
     },
-    /// A sum of several products and an accumulator adds the products first, unnormalised, and the
-    /// accumulator to their sum.
+    /// A sum of several products, or of the only one, and an accumulator adds the products first, unnormalised,
+    /// and the accumulator to their sum.
     AccumulatorLate,
     /// As before, but the products are summed in interleaved groups, whose sums are added first.
     Interleaved {

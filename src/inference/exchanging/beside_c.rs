@@ -6,13 +6,14 @@
 
 use mmaprobe_probes::handing::{self, Trial};
 use mmaprobe_probes::place::Dyadic;
-use mmaprobe_probes::{DotAdd, Signature, Summand};
+use mmaprobe_probes::{DotAdd, Signature};
 
 use super::{QUESTIONS, probe};
 use crate::device::DeviceError;
 use crate::inference::evidence::Evidence;
 use crate::inference::fit::thinned;
 use crate::inference::grouping::mixed;
+use crate::inference::handing::{alone, chained};
 use crate::inference::order::Skeleton;
 
 /// Pairs of products that are tried with all values.
@@ -64,7 +65,8 @@ fn are_told_apart(evidence: &Evidence, questions: [Option<DotAdd>; 2]) -> bool {
 
 /// The orders that products show beside a large c. Which are added to each other first shows in what is lost of each alone;
 /// chains from c have those together which can be exchanged, and in these the ones that are added to each other first, or all,
-/// or none. Without chains, what is added first is added to c at once. None where nothing shows.
+/// or none. And one order has what is added first added to c at once: the first where that goes across the levels of a
+/// chain or there is none, otherwise the last. None where nothing shows.
 pub(super) fn orders(evidence: &mut Evidence, trials: &[Trial]) -> Result<Vec<Skeleton>, DeviceError> {
     let k = evidence.signature().k;
     let pairs: Vec<Pair> = (0..k).flat_map(|p| (p + 1..k).map(move |q| [p, q])).collect();
@@ -77,8 +79,10 @@ pub(super) fn orders(evidence: &mut Evidence, trials: &[Trial]) -> Result<Vec<Sk
     let mut orders: Vec<Skeleton> = Vec::new();
     if levels.len() > 1 {
         let all = levels.iter().map(|level| vec![level.clone()]).collect();
-        let none = levels.iter().map(|level| alone(level.iter().copied())).collect();
-        orders = [divided(&levels, &added_first), all, none].iter().map(|levels| chained(levels)).collect();
+        let none = levels.iter().map(|level| alone(level)).collect();
+        // All in one group tell no more than the levels.
+        let divided = Some(divided(&levels, &added_first)).filter(|_| added_first.len() > 1);
+        orders = divided.into_iter().chain([all, none]).map(chained).collect();
     }
     if (2..k).contains(&added_first.len()) {
         let is_in_one = |group: &Vec<usize>| {
@@ -86,15 +90,9 @@ pub(super) fn orders(evidence: &mut Evidence, trials: &[Trial]) -> Result<Vec<Sk
         };
         // What is added first and cannot be exchanged shows that there is no chain.
         let place = if added_first.iter().all(is_in_one) { orders.len() } else { 0 };
-        orders.insert(place, chained(&[added_first]));
+        orders.insert(place, chained([added_first]));
     }
-    let mut distinct: Vec<Skeleton> = Vec::new();
-    for order in orders {
-        if !distinct.contains(&order) {
-            distinct.push(order);
-        }
-    }
-    Ok(distinct)
+    Ok(orders)
 }
 
 /// Groups of products that can be exchanged beside c, in the order in which they come to it; one if all can be.
@@ -140,11 +138,6 @@ fn told<T: Copy>(
     Ok(telling)
 }
 
-/// Each in a group of its own.
-fn alone(products: impl Iterator<Item = usize>) -> Vec<Vec<usize>> {
-    products.map(|product| vec![product]).collect()
-}
-
 /// What is added first at each level: a group is where most of its products are, the first of those.
 fn divided(levels: &[Vec<usize>], added_first: &[Vec<usize>]) -> Vec<Vec<Vec<usize>>> {
     let mut divided = vec![Vec::new(); levels.len()];
@@ -156,18 +149,6 @@ fn divided(levels: &[Vec<usize>], added_first: &[Vec<usize>]) -> Vec<Vec<Vec<usi
     }
     divided.retain(|groups| !groups.is_empty());
     divided
-}
-
-/// A chain from c, to which at each level the sums of these groups are added at once.
-fn chained(levels: &[Vec<Vec<usize>>]) -> Skeleton {
-    levels.iter().fold(Skeleton::Leaf(Summand::C), |sum, groups| {
-        let leaf = |&k: &usize| Skeleton::Leaf(Summand::Product(k));
-        let groups = groups.iter().map(|group| match &group[..] {
-            [product] => leaf(product),
-            products => Skeleton::Sum(products.iter().map(leaf).collect()),
-        });
-        Skeleton::Sum(std::iter::once(sum).chain(groups).collect())
-    })
 }
 
 /// Asks something about these pairs with each of these values.

@@ -76,7 +76,7 @@ impl Starts<'_, '_> {
         self.outline.parts.iter().flat_map(|order| self.started(order))
     }
 
-    /// The likeliest trees that the first of those is with c elsewhere, if they are others.
+    /// The likeliest trees of the first of those orders with c elsewhere; others may show the same.
     pub(super) fn c_moved(&self) -> impl Iterator<Item = Model> {
         self.outline.c_moved.iter().filter_map(|order| self.started(order).next())
     }
