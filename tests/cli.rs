@@ -285,7 +285,7 @@ fn recordings_overwrite_only_what_they_may() {
     assert_eq!(fs::read(&path).unwrap(), b"precious");
     assert!(!Path::new(&other).exists());
 
-    characterize(&[&path, "--force"]).ends(1);
+    characterize(&[&path, "--force"]).ends(0);
     let evidence = fs::read(&path).unwrap();
     let replay = format!("replay:{path}");
     let overwriting = ["--record", &path, "--force"];
