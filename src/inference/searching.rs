@@ -81,8 +81,8 @@ fn again(
 }
 
 /// Asks where a model that explains nearly everything fails, and looks at it again, as long as it does not explain
-/// everything and more may be tried. Once, another is looked for in the trees of the outline, from no rules: turns that are wrong, but
-/// explain a few answers more, lead on to others. What is asked then tells the two apart.
+/// everything and more may be tried. Once, another is looked for in the trees of the outline, from no rules: turns
+/// that are wrong, but explain a few answers more, lead on to others. What is asked then tells the two apart.
 fn pursued(
     evidence: &mut Evidence,
     outline: Option<&Outline>,

@@ -84,7 +84,7 @@ impl Structure {
             candidates.push(Structure::LoneSums);
         }
         // A lone product may lose bits on its way to c.
-        if widest >= 2 || signature.k == 1 {
+        if widest >= signature.k.min(2) {
             candidates.push(Structure::AccumulatorLate);
         }
         if widest >= 4 {
@@ -471,9 +471,7 @@ impl Builder<'_> {
                 let second = self.product(products[second]);
                 self.sum(vec![started, second], ROUNDED)
             }
-            Structure::AccumulatorLate
-                if has_accumulator && (products.len() >= 2 || self.signature.k == 1) =>
-            {
+            Structure::AccumulatorLate if has_accumulator && products.len() >= self.signature.k.min(2) => {
                 let mut outer = self.add_others(children);
                 let inner: Vec<NodeId> = products.iter().map(|&k| self.product(k)).collect();
                 outer.push(self.sum(inner, INNER));
