@@ -35,6 +35,7 @@ pub mod search;
 pub mod searching;
 pub mod separate;
 pub mod simplicity;
+pub mod skeleton;
 pub mod standing;
 pub mod statements;
 pub mod structure;

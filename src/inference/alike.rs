@@ -236,7 +236,7 @@ impl Combinations {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::inference::order::Skeleton;
+    use crate::inference::skeleton::Skeleton;
     use crate::inference::structure::{self, Structure};
     use mmaprobe_model::format::{FP16, FP32};
     use mmaprobe_probes::{Signature, Summand};

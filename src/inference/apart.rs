@@ -275,7 +275,7 @@ mod tests {
 
     use super::*;
     use crate::inference::evidence;
-    use crate::inference::order::Skeleton;
+    use crate::inference::skeleton::Skeleton;
     use crate::inference::structure::{self, Structure};
     use mmaprobe_probes::{Dyadic, Summand};
 

@@ -12,8 +12,9 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::SeedableRng;
 
 use super::evidence::{Again, Answered, Evidence};
-use super::order::{Order, Skeleton};
+use super::order::Order;
 use super::regular::Regular;
+use super::skeleton::Skeleton;
 use super::structure::{self, Structure};
 use super::trust::Distrust;
 use super::{Progress, depth, exchanging, fit, grouping, handing, nesting, nodewise, order, overflowing};

@@ -407,7 +407,7 @@ fn alone(signature: &Signature, answered: &Answered) -> Option<(Flow, f64)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::inference::order::Skeleton;
+    use crate::inference::skeleton::Skeleton;
     use crate::inference::structure::{self, Structure};
     use mmaprobe_model::format::FP32;
     use mmaprobe_probes::{Dyadic, Summand};

@@ -19,7 +19,7 @@ use super::depth;
 use super::evidence::Evidence;
 use super::fit::thinned;
 use super::grouping::{as_skeleton, divided, triples_of};
-use super::order::Skeleton;
+use super::skeleton::Skeleton;
 use super::triples::{self, Triple};
 use crate::device::DeviceError;
 

@@ -73,7 +73,7 @@ mod tests {
     use mmaprobe_probes::{Summand, subnormals};
 
     use super::*;
-    use crate::inference::order::Skeleton;
+    use crate::inference::skeleton::Skeleton;
     use crate::inference::structure::{self, Structure};
 
     const SIGNATURE: Signature = Signature { k: 4, a: E4M3, b: E4M3, c: FP32, d: FP32, scale: None };

@@ -11,7 +11,7 @@ use mmaprobe_probes::{DotAdd, Probe, Summand};
 use super::evidence::Evidence;
 use super::fit::thinned;
 use super::flushed::Flushed;
-use super::order::Skeleton;
+use super::skeleton::Skeleton;
 use super::triples::{self, Tree, Triple};
 
 /// Triples of a sum that are asked with every pattern; more where only one way to divide each can be asked.
@@ -388,7 +388,7 @@ mod tests {
     use super::*;
     use crate::device::simulated::Simulated;
     use crate::device::{Device, Identity, Instruction, Provenance};
-    use crate::inference::order::Skeleton;
+    use crate::inference::skeleton::Skeleton;
     use crate::inference::structure::{self, Structure};
 
     /// What grouping finds of a device with these sums, where masks have shown nothing.

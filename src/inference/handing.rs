@@ -10,7 +10,7 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::SeedableRng;
 
 use super::evidence::Evidence;
-use super::order::Skeleton;
+use super::skeleton::Skeleton;
 use crate::device::DeviceError;
 
 /// Values that each pair of products is tried with.

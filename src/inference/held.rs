@@ -422,7 +422,7 @@ mod tests {
     use super::*;
     use crate::inference::evidence;
     use crate::inference::knobs;
-    use crate::inference::order::Skeleton;
+    use crate::inference::skeleton::Skeleton;
     use crate::inference::structure::{self, Structure};
     use mmaprobe_model::format::{FP16, FP32};
     use mmaprobe_model::tree::Rule;

@@ -10,7 +10,7 @@ use mmaprobe_probes::nesting::{self, Pattern};
 use mmaprobe_probes::{Probe, Summand};
 
 use super::evidence::Evidence;
-use super::order::Skeleton;
+use super::skeleton::Skeleton;
 use super::triples::{self, Tree, Triple};
 use crate::device::DeviceError;
 

@@ -7,7 +7,7 @@ use mmaprobe_probes::{DotAdd, Probe, Summand, overflowing};
 
 use super::evidence::Evidence;
 use super::grouping::{as_skeleton, divided, triples_of};
-use super::order::Skeleton;
+use super::skeleton::Skeleton;
 use super::triples::{self, Triple};
 use crate::device::DeviceError;
 

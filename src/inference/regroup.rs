@@ -451,7 +451,7 @@ mod tests {
     use mmaprobe_probes::{Signature, Summand};
 
     use super::*;
-    use crate::inference::order::Skeleton;
+    use crate::inference::skeleton::Skeleton;
     use crate::inference::structure::{self, Structure};
 
     fn model(skeleton: &Skeleton, k: usize) -> Model {

@@ -2,7 +2,7 @@
 
 use mmaprobe_probes::{Signature, Summand};
 
-use super::order::Skeleton;
+use super::skeleton::Skeleton;
 
 /// Orders that hardware is known or likely to have, for formats that hold no X far enough above y to show
 /// theirs: chains of groups of consecutive products or of strided ones, from either end, and pairwise sums,

@@ -11,7 +11,7 @@ use mmaprobe_model::tree::{
 use mmaprobe_model::{Rounding, tree};
 use mmaprobe_probes::{Signature, Summand};
 
-use super::order::Skeleton;
+use super::skeleton::Skeleton;
 
 /// How the sums of a skeleton are built.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

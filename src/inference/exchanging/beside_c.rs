@@ -14,7 +14,7 @@ use crate::inference::evidence::Evidence;
 use crate::inference::fit::thinned;
 use crate::inference::grouping::mixed;
 use crate::inference::handing::{alone, chained};
-use crate::inference::order::Skeleton;
+use crate::inference::skeleton::Skeleton;
 
 /// Pairs of products that are tried with all values.
 const LOOKED_AT: usize = 24;

@@ -305,7 +305,7 @@ mod tests {
     use mmaprobe_probes::{Signature, Summand};
 
     use super::*;
-    use crate::inference::order::Skeleton;
+    use crate::inference::skeleton::Skeleton;
     use crate::inference::structure::{self, Structure};
 
     #[test]

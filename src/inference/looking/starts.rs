@@ -4,8 +4,8 @@ use mmaprobe_model::Model;
 
 use crate::inference::asking::Outline;
 use crate::inference::evidence::Evidence;
-use crate::inference::order::Skeleton;
 use crate::inference::regular::{self, Regular};
+use crate::inference::skeleton::Skeleton;
 use crate::inference::structure::{self, Structure};
 
 /// The first of these models that add otherwise than all before, so many at most.
