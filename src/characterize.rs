@@ -229,6 +229,18 @@ fn entry(instruction: &Instruction, finding: &Finding) -> Entry {
 }
 
 fn distrusted(entry: &mut Entry, instruction: &Instruction, distrust: &Distrust) {
+    let (status, counterexample) = accusation(instruction, distrust);
+    entry.status = status;
+    entry.summary = match status {
+        Status::NotUniform => "Not one function: the answer depends on the place. It gets no sum tree.",
+        _ => "Not a function: the same question has several answers. It gets no sum tree.",
+    }
+    .to_string();
+    entry.counterexample = Some(counterexample);
+}
+
+/// What a device that is no function is called, and the question that it answered in two ways.
+pub(crate) fn accusation(instruction: &Instruction, distrust: &Distrust) -> (Status, schema::Counterexample) {
     let (status, question, answers, note) = match distrust {
         Distrust::NotDeterministic { question, answers, between } => (
             Status::NotDeterministic,
@@ -246,13 +258,7 @@ fn distrusted(entry: &mut Entry, instruction: &Instruction, distrust: &Distrust)
             format!("the answer at {}; at {} it is {}", places.0, places.1, hex(&instruction.d, answers.1)),
         ),
     };
-    entry.status = status;
-    entry.summary = match status {
-        Status::NotUniform => "Not one function: the answer depends on the place. It gets no sum tree.",
-        _ => "Not a function: the same question has several answers. It gets no sum tree.",
-    }
-    .to_string();
-    entry.counterexample = Some(counterexample(instruction, question, answers.0, None, note));
+    (status, counterexample(instruction, question, answers.0, None, note))
 }
 
 fn counterexample_of(instruction: &Instruction, found: &inference::Counterexample) -> schema::Counterexample {

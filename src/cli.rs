@@ -492,6 +492,7 @@ unit that is no function was not detected.
 Examples:
   mmaprobe selftest --machines 500 --seed 1
   mmaprobe selftest --machines 0 --defective 100
+  mmaprobe selftest --machines 0 --functions 500     is a sound machine called no function?
   mmaprobe selftest --seed 1 --only 17      what became of machine 17, in full
   mmaprobe selftest --seed 1 --only d3      the same of defective unit 3";
 
@@ -504,13 +505,16 @@ pub struct Selftest {
     /// Random units that are no function: noise, position, state, batch size
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u64).range(..=1_000_000))]
     pub defective: u64,
+    /// Sound random machines that are only asked whether they are functions
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u64).range(..=1_000_000))]
+    pub functions: u64,
     /// Seed of the machines
     #[arg(long, value_name = "S", default_value_t = 1)]
     pub seed: u64,
     /// Fresh dot-adds to check each model on, after five times as many that characterising takes
     #[arg(long, value_name = "N", default_value_t = 20_000, value_parser = clap::value_parser!(u64).range(1..=MOST))]
     pub validate: u64,
-    /// Only this machine (17), or this defective unit (d3), in full
+    /// Only this machine (17, or f17), or this defective unit (d3), in full
     #[arg(long, value_name = "I", conflicts_with = "details")]
     pub only: Option<Which>,
     /// Write a line of JSON for each machine to this file

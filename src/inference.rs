@@ -50,6 +50,7 @@ use mmaprobe_probes::DotAdd;
 
 use crate::device::{Device, DeviceError, Instruction};
 use crate::validation::{Outcome, Plan};
+use asking::Outline;
 use evidence::Evidence;
 use fit::Fitted;
 use fresh::{Number, Verdict};
@@ -159,6 +160,41 @@ const ATTEMPTS: u64 = 32;
 /// Times that answers kept aside may contradict a model that explains the others.
 const MOVES: u64 = 16;
 
+/// What is asked before anything is looked for: whether the device is a function, the order of summation, and the crafted
+/// probes.
+fn opened(
+    evidence: &mut Evidence,
+    seed: u64,
+    progress: &dyn Progress,
+) -> Result<ControlFlow<Distrust, Outline>, DeviceError> {
+    progress.step("is it a function?", None);
+    asking::first(evidence, seed)?;
+    let (distrust, spent) = trust::check(evidence.device(), evidence.instruction(), seed)?;
+    evidence.rounds += spent.rounds;
+    evidence.dot_adds += spent.dot_adds;
+    match distrust {
+        Some(distrust) => Ok(ControlFlow::Break(distrust)),
+        None => asking::outline(evidence, progress),
+    }
+}
+
+/// Asks nothing but whether a device is a function: what characterising asks before it looks for anything, and all that once
+/// more, at other places and in small batches. `None`: it answered every question in one way.
+///
+/// # Errors
+/// If the device fails.
+pub fn distrusted(
+    device: &dyn Device,
+    instruction: &Instruction,
+    seed: u64,
+) -> Result<Option<Distrust>, DeviceError> {
+    let mut evidence = Evidence::new(device, instruction);
+    match opened(&mut evidence, seed, &Silent)? {
+        ControlFlow::Break(distrust) => Ok(Some(distrust)),
+        ControlFlow::Continue(_) => asking::again(&mut evidence),
+    }
+}
+
 /// Characterises an instruction.
 ///
 /// # Errors
@@ -183,16 +219,7 @@ pub fn characterize_with(
     progress: &dyn Progress,
 ) -> Result<Finding, DeviceError> {
     let mut finding = Finding::of(Conclusion::ModeWithoutEffect);
-    progress.step("is it a function?", None);
-    asking::first(evidence, options.seed)?;
-    let (distrust, spent) = trust::check(evidence.device(), evidence.instruction(), options.seed)?;
-    evidence.rounds += spent.rounds;
-    evidence.dot_adds += spent.dot_adds;
-    if let Some(distrust) = distrust {
-        finding.conclusion = Conclusion::Distrusted(distrust);
-        return Ok(finished(finding, evidence));
-    }
-    let mut outline = match asking::outline(evidence, progress)? {
+    let mut outline = match opened(evidence, options.seed, progress)? {
         ControlFlow::Continue(outline) => outline,
         ControlFlow::Break(distrust) => {
             finding.conclusion = Conclusion::Distrusted(distrust);

@@ -17,10 +17,10 @@ use mmaprobe_machines::{Unit, defect, features, generate, words};
 
 use crate::batch::ask;
 use crate::bits::{Shown, ShownDotAdd};
-use crate::characterize::characterize;
+use crate::characterize::{accusation, characterize};
 use crate::device::machine::MachineDevice;
-use crate::device::{Device, sheet};
-use crate::inference::{Options, Silent};
+use crate::device::{Device, Instruction, sheet};
+use crate::inference::{Options, Silent, distrusted};
 use crate::probes::DotAdd;
 use crate::probes::boundaries::Boundaries;
 use crate::probes::random::Distribution;
@@ -37,6 +37,8 @@ pub struct Plan {
     pub machines: u64,
     /// Units that are no function.
     pub defective: u64,
+    /// Sound machines that are asked nothing but whether they are functions.
+    pub functions: u64,
     /// Fresh dot-adds to hold each model against, after [`CLAIMED`] times as many that characterisation validates it on.
     pub validate: u64,
 }
@@ -52,13 +54,15 @@ pub enum Which {
     Machine(u64),
     /// A unit that is no function, by its index.
     Defective(u64),
+    /// A sound machine that is asked nothing but whether it is a function, by its index.
+    Function(u64),
 }
 
 impl Which {
     /// Makes the unit.
     pub fn unit(self, seed: u64) -> Unit {
         match self {
-            Which::Machine(index) => Unit::sound(generate::machine(seed, index)),
+            Which::Machine(index) | Which::Function(index) => Unit::sound(generate::machine(seed, index)),
             Which::Defective(index) => defect::unit(seed, index),
         }
     }
@@ -69,6 +73,7 @@ impl std::fmt::Display for Which {
         match self {
             Which::Machine(index) => write!(f, "{index}"),
             Which::Defective(index) => write!(f, "d{index}"),
+            Which::Function(index) => write!(f, "f{index}"),
         }
     }
 }
@@ -77,11 +82,13 @@ impl std::str::FromStr for Which {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Which, String> {
-        let (digits, which): (&str, fn(u64) -> Which) = match text.strip_prefix('d') {
-            Some(digits) => (digits, Which::Defective),
-            None => (text, Which::Machine),
+        let of_kind = |kind: char| text.strip_prefix(kind);
+        let (digits, which): (&str, fn(u64) -> Which) = match (of_kind('d'), of_kind('f')) {
+            (Some(digits), _) => (digits, Which::Defective),
+            (None, Some(digits)) => (digits, Which::Function),
+            (None, None) => (text, Which::Machine),
         };
-        let index = digits.parse().map_err(|_| "an index is expected, such as 17 or d3".to_string())?;
+        let index = digits.parse().map_err(|_| "an index is expected, such as 17, d3 or f17".to_string())?;
         Ok(which(index))
     }
 }
@@ -102,6 +109,8 @@ pub enum Verdict {
     Detected,
     /// A unit that is no function, called unexplained.
     NotDetected,
+    /// A sound machine that answered every question in one way, where nothing else was asked.
+    NotAccused,
     /// The tool failed.
     Failed,
 }
@@ -116,6 +125,7 @@ impl Verdict {
             Verdict::WrongClaim => "WRONG CLAIM",
             Verdict::Detected => "detected",
             Verdict::NotDetected => "not detected",
+            Verdict::NotAccused => "not accused",
             Verdict::Failed => "FAILED",
         }
     }
@@ -155,7 +165,7 @@ pub struct Tried {
 /// it ends. The outcome is in the order of the plan, sound machines first.
 pub fn run(plan: &Plan, done: &(dyn Fn(&Tried) + Sync)) -> Vec<Tried> {
     let units = (0..plan.machines).map(Which::Machine).chain((0..plan.defective).map(Which::Defective));
-    let units: Vec<Which> = units.collect();
+    let units: Vec<Which> = units.chain((0..plan.functions).map(Which::Function)).collect();
     let next = AtomicU64::new(0);
     let all: Mutex<Vec<Tried>> = Mutex::new(Vec::new());
     std::thread::scope(|scope| {
@@ -199,13 +209,20 @@ pub fn attempt(plan: &Plan, which: Which) -> Tried {
     };
     let device = MachineDevice::new(&format!("machine {which} of seed {}", plan.seed), unit);
     let judged = rayon::ThreadPoolBuilder::new().num_threads(1).build().map(|pool| {
-        let judge = || pool.install(|| judge(&device, plan, which));
+        let judge = || {
+            pool.install(|| match which {
+                Which::Function(_) => accused(&device).map(|(verdict, reason)| (None, verdict, reason)),
+                _ => {
+                    judge(&device, plan, which).map(|(sheet, verdict, reason)| (Some(sheet), verdict, reason))
+                }
+            })
+        };
         catch_unwind(AssertUnwindSafe(judge))
     });
     match judged {
         Ok(Ok(Ok((sheet, verdict, reason)))) => {
-            tried.cost = sheet.instructions.first().and_then(|entry| entry.cost);
-            tried.sheet = Some(sheet);
+            tried.cost = sheet.as_ref().and_then(|sheet| sheet.instructions.first()?.cost);
+            tried.sheet = sheet;
             tried.verdict = verdict;
             tried.reason = reason;
         }
@@ -221,10 +238,39 @@ pub fn attempt(plan: &Plan, which: Which) -> Tried {
     tried
 }
 
+/// Whether a sound machine is called no function, and why. `Err` if the tool failed.
+fn accused(device: &MachineDevice) -> Result<(Verdict, String), String> {
+    let instruction = &device.instructions()[0];
+    let found = distrusted(device, instruction, SEED).map_err(|error| error.to_string())?;
+    Ok(match found {
+        None => (Verdict::NotAccused, String::new()),
+        Some(distrust) => {
+            let (status, found) = accusation(instruction, &distrust);
+            (Verdict::WrongClaim, called(instruction, status, Some(&found))?)
+        }
+    })
+}
+
+/// That a sound machine is called no function, with the question that it is said to have answered in two ways.
+fn called(
+    instruction: &Instruction,
+    status: Status,
+    found: Option<&Counterexample>,
+) -> Result<String, String> {
+    let mut text = format!("a sound machine is called {status}");
+    if let Some(found) = found {
+        let signature = instruction.signature();
+        let question = question_of(found)?;
+        let question = ShownDotAdd { signature: &signature, dot_add: &question };
+        text += &format!(":\n{question}  first answer {}; {}\n", found.device, found.note);
+    }
+    Ok(text)
+}
+
 /// The sheet, whether what it says holds, and why not. `Err` if the tool failed.
 fn judge(device: &MachineDevice, plan: &Plan, which: Which) -> Result<(Sheet, Verdict, String), String> {
     let instructions = device.instructions();
-    let options = Options { validate: plan.validate.saturating_mul(CLAIMED), seed: 1 };
+    let options = Options { validate: plan.validate.saturating_mul(CLAIMED), seed: SEED };
     let sheet =
         characterize(device, instructions, &options, None, &Silent).map_err(|error| error.to_string())?;
     let sheet = yaml::parse(&yaml::write(&sheet), Path::new("the sheet"))
@@ -238,8 +284,8 @@ fn judge(device: &MachineDevice, plan: &Plan, which: Which) -> Result<(Sheet, Ve
             (Verdict::Detected, entry.status.name().to_string())
         }
         Status::NotDeterministic | Status::NotUniform => {
-            let note = entry.counterexample.as_ref().map_or("", |found| &found.note);
-            (Verdict::WrongClaim, format!("a sound machine is called {}: {note}", entry.status))
+            let found = entry.counterexample.as_ref();
+            (Verdict::WrongClaim, called(&instructions[0], entry.status, found)?)
         }
         Status::Refuted | Status::Unexplained if is_defective => {
             (Verdict::NotDetected, format!("it is called {}", entry.status))
@@ -257,6 +303,9 @@ fn judge(device: &MachineDevice, plan: &Plan, which: Which) -> Result<(Sheet, Ve
     };
     Ok((sheet, verdict, reason))
 }
+
+/// The seed of what is asked.
+const SEED: u64 = 1;
 
 /// Sets the seeds of fresh inputs apart from those that characterisation draws from.
 const FRESH: u64 = 0x5e1f_7e57_f4e5_4000;
@@ -341,7 +390,7 @@ fn mismatch(
     };
     let sparse = validation::sparse_mismatch((device, instruction), (&found, claimed), &plan);
     Ok(sparse.map_err(|error| error.to_string())?.map(
-        |SparseMismatch { question, answers: (machine, sheet) }| {
+        |SparseMismatch { question, answers: (machine, sheet), .. }| {
             let signature = instruction.signature();
             let shown = |bits| Shown { format: &signature.d, bits };
             let question = ShownDotAdd { signature: &signature, dot_add: &question };
@@ -397,6 +446,16 @@ mod tests {
     }
 
     #[test]
+    fn what_is_no_function_is_seen_without_a_search() {
+        let noise = defect::Defect::Noise { seed: 1, any_bit: true };
+        let noisy = Unit::defective(Machine::chain_of_fma(FP16, 1), noise);
+        let (verdict, reason) = accused(&MachineDevice::new("noise", noisy)).expect("machines do not fail");
+        assert_eq!(verdict, Verdict::WrongClaim, "a sound machine would not be called that");
+        assert!(reason.contains("the answer changed between"), "{reason}");
+        assert_eq!(accused(&device(|_| {})), Ok((Verdict::NotAccused, String::new())));
+    }
+
+    #[test]
     fn a_counterexample_has_to_be_one() {
         let sound = device(|_| {});
         let mut entry = sheet_of(&sound).instructions.remove(0);
@@ -428,10 +487,11 @@ mod tests {
 
     #[test]
     fn units_are_named_by_kind_and_index() {
-        for (text, which) in [("17", Which::Machine(17)), ("d3", Which::Defective(3))] {
+        let all = [("17", Which::Machine(17)), ("d3", Which::Defective(3)), ("f17", Which::Function(17))];
+        for (text, which) in all {
             assert_eq!(text.parse(), Ok(which));
             assert_eq!(which.to_string(), text);
         }
-        assert!("x".parse::<Which>().is_err());
+        ["x", "f", "df3"].into_iter().for_each(|text| assert!(text.parse::<Which>().is_err(), "{text}"));
     }
 }

@@ -126,6 +126,17 @@ fn other_arithmetic_in_all_but_the_smallest_batches_is_detected() {
 }
 
 #[test]
+fn sound_machines_are_not_called_no_function() {
+    let output = selftest(&["--machines", "0", "--functions", "20"]);
+    let text = stdout(&output);
+    assert_eq!(output.status.code(), Some(0), "{text}");
+    let row = text.lines().rev().nth(1).unwrap_or("").replace('│', "");
+    assert_eq!(row.split_whitespace().collect::<Vec<_>>(), ["20", "20", "0", "0"], "{text}");
+    let output = selftest(&["--only", "f3"]);
+    assert!(stdout(&output).starts_with("Machine f3: not accused"), "{}", stdout(&output));
+}
+
+#[test]
 fn details_are_lines_of_json() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let path = folder.path().join("details.jsonl");

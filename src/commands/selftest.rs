@@ -8,8 +8,14 @@ use crate::selftest::{Plan, Tried, attempt, report, run as run_all};
 use crate::sheet::yaml;
 
 pub fn run(arguments: &Selftest, format: Output) -> Result<Outcome, Failure> {
-    let Selftest { machines, defective, seed, validate, only, details, force } = arguments;
-    let plan = Plan { seed: *seed, machines: *machines, defective: *defective, validate: *validate };
+    let Selftest { machines, defective, functions, seed, validate, only, details, force } = arguments;
+    let plan = Plan {
+        seed: *seed,
+        machines: *machines,
+        defective: *defective,
+        functions: *functions,
+        validate: *validate,
+    };
     if let Some(which) = only {
         let tried = attempt(&plan, *which);
         progress(&tried);

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use super::{Tried, Verdict};
+use super::{Tried, Verdict, Which};
 use crate::table;
 
 /// Unexplained machines shown in full.
@@ -13,6 +13,8 @@ const SHOWN: usize = 20;
 /// Everything for stdout.
 pub fn text(all: &[Tried], width: usize) -> String {
     let (defective, sound): (Vec<&Tried>, Vec<&Tried>) = all.iter().partition(|tried| tried.defect.is_some());
+    let is_function = |tried: &&Tried| matches!(tried.which, Which::Function(_));
+    let (functions, sound): (Vec<&Tried>, Vec<&Tried>) = sound.into_iter().partition(is_function);
     let mut text = String::new();
     if !sound.is_empty() {
         text += &outcomes(&sound, width);
@@ -21,6 +23,13 @@ pub fn text(all: &[Tried], width: usize) -> String {
     }
     if !defective.is_empty() {
         text += &defects(&defective, width);
+    }
+    if !functions.is_empty() {
+        let numbers = [Verdict::NotAccused, Verdict::WrongClaim, Verdict::Failed]
+            .map(|verdict| count(&functions, verdict).to_string());
+        let header = ["functions", "not accused", "called no function", "failed"];
+        let [not_accused, accused, failed] = numbers;
+        text += &table::plain(header, &[[functions.len().to_string(), not_accused, accused, failed]], width);
     }
     let failures: Vec<&Tried> = all.iter().filter(|tried| tried.verdict.is_failure()).collect();
     text += &failures.iter().map(|tried| in_full(tried)).collect::<String>();
