@@ -41,6 +41,35 @@ fn every_shape_in_every_distribution() {
     }
 }
 
+/// Exact sums whose zeros have signs that the sum they are added in forgets, as they are found where that does not show.
+#[test]
+fn signs_that_are_forgotten_are_compiled() {
+    let is_grouped = |model: &Model| {
+        model.scale.is_some() && model.tree.rules.iter().any(|rule| rule.added == Added::Exact)
+    };
+    let grouped: Vec<shapes::Shape> =
+        shapes::all().into_iter().filter(|shape| is_grouped(&shape.model)).collect();
+    assert!(!grouped.is_empty(), "no shape adds exact sums");
+    for shape in grouped {
+        for bits in 1..8 {
+            let signs = ZeroSigns {
+                negative_zeros_stay: bits & 1 != 0,
+                cancellation_is_negative: bits & 2 != 0,
+                underflow_keeps_sign: bits & 4 != 0,
+            };
+            let mut model = shape.model.clone();
+            let of_groups = model.tree.rules.iter_mut().filter(|rule| rule.added == Added::Exact);
+            of_groups.for_each(|rule| rule.zero = signs);
+            let forms = forms(&model);
+            assert_ne!(forms[0].kernel(), "scalar", "{} {signs:?}", shape.algorithm);
+            for (seed, distribution) in (0..).zip(Distribution::ALL) {
+                let found = compare::mismatch(&shape.instruction, &forms, distribution, 1, seed);
+                assert_eq!(found, None, "{} {distribution} {signs:?}", shape.algorithm);
+            }
+        }
+    }
+}
+
 /// Every pair of two 8-bit patterns, with c zero, ordinary, and far below.
 #[test]
 fn every_product_of_8_bits() {

@@ -379,16 +379,15 @@ impl<'m> Chain<'m> {
         self.products(children)
     }
 
-    /// Scaled exact sums that are filed under the exponents of their scales.
+    /// Scaled exact sums that are filed under the exponents of their scales. What sign their zeros have does not show: it is
+    /// forgotten by the sum that they are added in, [or else there is no plan](FusedPlan::grouped).
     fn groups(&mut self, nodes: &[NodeId]) -> Option<Vec<Vec<Run>>> {
         let group = |&node: &NodeId| {
             let Node::Scaled { child, block } = self.model.tree.nodes[node] else { return None };
             let Node::Sum { children, rule } = &self.model.tree.nodes[child] else { return None };
             let rule = &self.model.tree.rules[*rule];
-            let is_exact = rule.added == Added::Exact
-                && rule.normalised == Normalised::No { exponent: Some(0) }
-                && !rule.zero.negative_zeros_stay
-                && !rule.zero.cancellation_is_negative;
+            let is_exact =
+                rule.added == Added::Exact && rule.normalised == Normalised::No { exponent: Some(0) };
             let product = |&child: &NodeId| match self.model.tree.nodes[child] {
                 Node::Product(k) if is_exact => Some(k),
                 _ => None,
