@@ -122,15 +122,33 @@ fn median(mut values: Vec<u64>) -> u64 {
 fn main() -> Result<(), Box<dyn Error>> {
     let mut arguments = std::env::args().skip(1);
     let sets = arguments.next().map_or(Ok(10_000), |text| text.parse())?;
-    let asked: Vec<String> = arguments.collect();
+    // An architecture, and what names of its instructions contain.
+    let asked: Vec<(String, String)> = arguments
+        .map(|text| {
+            let (name, part) = text.split_once(':').unwrap_or((&text, ""));
+            (name.to_string(), part.to_string())
+        })
+        .collect();
     let catalog = Catalog::embedded();
     let sheets = catalog.architectures().iter().filter_map(|architecture| {
-        let is_asked = asked.is_empty() || asked.contains(&architecture.name);
-        published::sheet(architecture).filter(|_| is_asked).map(|sheet| (architecture.name.clone(), sheet))
+        let parts: Vec<&str> = match asked.is_empty() {
+            true => vec![""],
+            false => {
+                let of_it = asked.iter().filter(|(name, _)| *name == architecture.name);
+                of_it.map(|(_, part)| part.as_str()).collect()
+            }
+        };
+        let mut sheet = published::sheet(architecture)?;
+        sheet.instructions.retain(|entry| parts.iter().any(|part| entry.name.contains(part)));
+        (!sheet.instructions.is_empty()).then(|| (architecture.name.clone(), sheet))
     });
     let sheets: Vec<_> = sheets.collect();
-    if let Some(unknown) = asked.iter().find(|name| sheets.iter().all(|(known, _)| known != *name)) {
-        return Err(format!("nothing is published about an architecture '{unknown}'").into());
+    let is_known = |name: &str, part: &str| {
+        let of_it = sheets.iter().filter(|(known, _)| known == name);
+        of_it.flat_map(|(_, sheet)| &sheet.instructions).any(|entry| entry.name.contains(part))
+    };
+    if let Some((unknown, part)) = asked.iter().find(|(name, part)| !is_known(name, part)) {
+        return Err(format!("no instruction '{part}' of an architecture '{unknown}' is published").into());
     }
     println!(
         "| architecture | instructions | equal on {sets} matrix sets | dot-adds | named as published | rounds | questions |"
