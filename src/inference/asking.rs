@@ -35,9 +35,11 @@ pub struct Outline {
     pub cuts: Vec<i32>,
     /// Other orders, from [a closer look](closer), and then what is combined of those.
     pub closer: Vec<Skeleton>,
-    /// The orders that exchanged summands show, the regular ones that are very much like these first; also where masks show
-    /// the same.
+    /// The orders that exchanged summands show, the regular ones that are very much like these, or like what masks show,
+    /// first; also where masks show the same.
     pub exchanged: Vec<Skeleton>,
+    /// How many of the first of those are the regular ones.
+    pub regular: usize,
     /// The sums of sums that masks show, with parts as the first of those has them, if that is another order: what is
     /// aligned in a way of its own may look like an order of parts.
     pub parts: Option<Skeleton>,
@@ -109,14 +111,14 @@ pub fn outline(
     let cuts = ask_about_cuts(evidence, &order.skeleton)?;
     let nested = nesting::refine(evidence, &order.skeleton, &cuts)?;
     let found = closer.len();
-    let exchanged = Vec::new();
     let outline = Outline {
         order,
         order_answers,
         nested,
         cuts,
         closer,
-        exchanged,
+        exchanged: Vec::new(),
+        regular: 0,
         parts: None,
         c_moved: Vec::new(),
         found,
@@ -153,14 +155,20 @@ pub fn closer(evidence: &mut Evidence, outline: &mut Outline, seed: u64) -> Resu
     outline.closer.truncate(outline.found);
     // What passes all sums is what values are made of.
     evidence.ask(vec![mmaprobe_probes::sums::range(&signature)])?;
-    outline.exchanged = with_regular(&signature, exchanging::orders(evidence, &outline.cuts, seed)?);
-    let parts = outline.exchanged.first().map(|exchanged| masked.with_parts_of(exchanged));
+    let exchanged = exchanging::orders(evidence, &outline.cuts, seed)?;
+    let (like_exchanged, like_masked) = very_regular(&signature, &exchanged, masked);
+    // What masks show, made whole, says nothing that exchanged summands do.
+    let first = like_exchanged.iter().chain(&exchanged).chain(&like_masked).next().cloned();
+    let regular = distinct(like_exchanged.into_iter().chain(like_masked), usize::MAX);
+    outline.regular = regular.len();
+    outline.exchanged = distinct(regular.into_iter().chain(exchanged), usize::MAX);
+    let parts = first.as_ref().map(|exchanged| masked.with_parts_of(exchanged));
     let is_known = |parts: &Skeleton| {
         outline.exchanged.iter().chain([masked]).any(|known| known.has_the_same_sums(parts))
     };
     outline.parts = parts.filter(|parts| !parts.is_flat() && !is_known(parts));
     let moved = |first: &Skeleton| first.with_c_last().into_iter().chain(first.reversed_from_c());
-    outline.c_moved = outline.exchanged.first().into_iter().flat_map(moved).collect();
+    outline.c_moved = first.iter().flat_map(moved).collect();
     let handed = handing::orders(evidence, &outline.cuts, seed)?;
     let grouped = sums.orders(evidence, masked);
     let likely = outline.parts.clone().into_iter().chain(outline.c_moved.clone());
@@ -196,14 +204,20 @@ pub fn closer(evidence: &mut Evidence, outline: &mut Outline, seed: u64) -> Resu
 /// So many times more is alike than not between orders that are very much alike.
 const VERY_ALIKE: i64 = 5;
 
-/// Orders, behind the regular ones that they are very much like.
-fn with_regular(signature: &Signature, orders: Vec<Skeleton>) -> Vec<Skeleton> {
-    if orders.is_empty() {
-        return orders;
+/// The regular orders that those which exchanged summands show are very much like, and the one that what masks show is, if
+/// that is another.
+fn very_regular(
+    signature: &Signature,
+    exchanged: &[Skeleton],
+    masked: &Skeleton,
+) -> (Vec<Skeleton>, Option<Skeleton>) {
+    if masked.is_flat() && exchanged.is_empty() {
+        return (Vec::new(), None);
     }
     let regular = Regular::of(signature);
-    let like = orders.iter().filter_map(|order| regular.nearest(order, VERY_ALIKE));
-    distinct(like.chain(orders.iter().cloned()), usize::MAX)
+    let like_exchanged = exchanged.iter().filter_map(|order| regular.nearest(order, VERY_ALIKE));
+    let like_masked = regular.mostly_told(masked, VERY_ALIKE);
+    (like_exchanged.collect(), like_masked.filter(|like| !like.has_the_same_sums(masked)))
 }
 
 /// The first of these orders whose sums are not those of one before, so many at most.

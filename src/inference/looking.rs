@@ -464,10 +464,14 @@ const SUMS_AT_ONCE: usize = 20;
 /// Orders that exchanged summands show which get such a look.
 const ORDERS_AT_ONCE: usize = 4;
 
-/// Where exchanged summands show an order: a quick look, sum by sum, at the trees that masks show, at the first of those
-/// that exchanged summands do, at what both show together, at the first with c elsewhere, and at the others that exchanged
-/// summands show, until one explains nearly everything, or where c is moved, everything; then the usual one at that
-/// which explains most. Not at the tree of a model which leaves next to nothing already. The best first.
+/// Trees that then get the usual look: a quick one may explain more in a tree that is only nearly right.
+const USUAL_AT_ONCE: usize = 2;
+
+/// Where exchanged summands show an order: a quick look, sum by sum, at the regular tree that what is shown is very much
+/// like, at the trees that masks show, at the first of those that exchanged summands do, at what both show together, at the
+/// first with c elsewhere, and at the others that exchanged summands show, until one explains nearly everything, or where c
+/// is moved, everything; then the usual one at the regular tree and those which explain most. Not at the tree of a model
+/// which leaves next to nothing already. The best first.
 pub fn exchanged_sums(starts: &Starts, mut looked: Vec<Looked>) -> Vec<Looked> {
     let evidence = starts.evidence;
     let sums = |start: &Model| nodewise::individual(start).1.len();
@@ -478,7 +482,9 @@ pub fn exchanged_sums(starts: &Starts, mut looked: Vec<Looked>) -> Vec<Looked> {
     let moved: Vec<Model> = starts.c_moved().collect();
     let exchanged = starts.of_exchanged_orders().take(1).chain(starts.parts().take(1)).chain(moved.clone());
     let others = starts.of_exchanged_orders().take(ORDERS_AT_ONCE);
-    let all = distinct(starts.shown(0).chain(exchanged).chain(others), usize::MAX);
+    let regular: Vec<Model> = starts.of_regular_orders().collect();
+    let first = regular.iter().take(1).cloned().chain(starts.shown(0));
+    let all = distinct(first.chain(exchanged).chain(others), usize::MAX);
     let known = Some(&looked[0]).filter(|known| known.is_all_but_explained(evidence));
     let is_new = |start: &Model| known.is_none_or(|known| !known.has_the_same_sums(start));
     let is_small = |start: &Model| sums(start) <= SUMS_AT_ONCE;
@@ -500,9 +506,15 @@ pub fn exchanged_sums(starts: &Starts, mut looked: Vec<Looked>) -> Vec<Looked> {
     if is_found {
         return recounted(evidence, looked);
     }
-    let best = looked.iter().skip(before).min_by_key(|quick| quick.fitted.contradicted);
-    if let Some(best) = best.filter(|best| best.is_worth_regrouping(evidence)) {
-        looked.push(Looked::sum_by_sum(evidence, best.start.clone(), Effort::Usual));
+    let mut best: Vec<&Looked> =
+        looked.iter().skip(before).filter(|quick| quick.is_worth_regrouping(evidence)).collect();
+    best.sort_by_key(|quick| (regular.first() != Some(&quick.start), quick.fitted.contradicted));
+    let best: Vec<Model> = best.into_iter().take(USUAL_AT_ONCE).map(|quick| quick.start.clone()).collect();
+    for start in best {
+        looked.push(Looked::sum_by_sum(evidence, start, Effort::Usual));
+        if looked.last().is_some_and(|usual| usual.is_nearly_explained(evidence)) {
+            break;
+        }
     }
     recounted(evidence, looked)
 }

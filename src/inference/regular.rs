@@ -72,15 +72,31 @@ impl Regular {
     /// which two meet first, the other says the same more than so many times as often as not. What a wide sum hides from
     /// masks, or shows of a few summands in a wrong way, is made good that way.
     pub fn nearest(&self, found: &Skeleton, times: i64) -> Option<Skeleton> {
+        self.nearest_that_adds(found, times, |_, _| true)
+    }
+
+    /// The same, of those alone that the order which was found says most of already.
+    pub fn mostly_told(&self, found: &Skeleton, times: i64) -> Option<Skeleton> {
+        self.nearest_that_adds(found, times, |alike, more| alike >= more)
+    }
+
+    /// The one that is most like an order, of those of which enough is known: of so many threes both say the same, of so
+    /// many more it alone says which two meet first.
+    fn nearest_that_adds(
+        &self,
+        found: &Skeleton,
+        times: i64,
+        is_enough: impl Fn(i64, i64) -> bool,
+    ) -> Option<Skeleton> {
         let found = Meetings::of(&self.signature, found);
         let mut best: Option<(i64, &Skeleton)> = None;
         for Known { order, meetings, told } in &self.orders {
-            let (alike, otherwise) = found.compared_with(meetings, &self.threes);
+            let Compared { alike, otherwise, silent } = found.compared_with(meetings, &self.threes);
             // Of those that say much the same of what is known, the one that says least.
-            let more = told - alike - otherwise;
-            let score = KNOWN * (alike - otherwise) - more;
+            let score = KNOWN * (alike - otherwise) - (told - alike - otherwise);
             let is_better = best.as_ref().is_none_or(|(most, _)| score > *most);
-            if is_better && alike > times * otherwise {
+            let more = told - alike - (otherwise - silent);
+            if is_better && alike > times * otherwise && is_enough(alike, more) {
                 best = Some((score, order));
             }
         }
@@ -263,17 +279,28 @@ impl Meetings {
 
     /// Of all threes of which these say which two meet first, those of which the others say the same, and the rest: an
     /// order that tells less is less of an answer.
-    fn compared_with(&self, other: &Meetings, threes: &[[usize; 3]]) -> (i64, i64) {
-        let (mut alike, mut otherwise) = (0, 0);
+    fn compared_with(&self, other: &Meetings, threes: &[[usize; 3]]) -> Compared {
+        let mut compared = Compared { alike: 0, otherwise: 0, silent: 0 };
         for &three in threes {
             let Some(first) = self.first_of(three) else { continue };
-            match other.first_of(three) == Some(first) {
-                true => alike += 1,
-                false => otherwise += 1,
+            match other.first_of(three) {
+                Some(also) if also == first => compared.alike += 1,
+                also => {
+                    compared.otherwise += 1;
+                    compared.silent += i64::from(also.is_none());
+                }
             }
         }
-        (alike, otherwise)
+        compared
     }
+}
+
+/// Of threes of which an order says which two meet first, how many another says the same of, and not the same, the latter
+/// with those of which it says nothing.
+struct Compared {
+    alike: i64,
+    otherwise: i64,
+    silent: i64,
 }
 
 /// 0, s, 2s, …, then 1, s + 1, …
@@ -348,6 +375,25 @@ mod tests {
         let whole = Skeleton::Sum(vec![c.clone(), Skeleton::Sum(vec![pairs(0), pairs(4)])]);
         let found = Skeleton::Sum(vec![c, Skeleton::Sum(vec![pair(0), pair(2), pairs(4)])]);
         assert_eq!(Regular::of(&signature(8)).nearest(&found, 5), Some(whole));
+    }
+
+    #[test]
+    fn what_is_mostly_told_is_made_whole() {
+        let leaf = |k| Skeleton::Leaf(Summand::Product(k));
+        let c = || Skeleton::Leaf(Summand::C);
+        let whole = Skeleton::Sum(vec![c(), pairwise(strided(16, 4).into_iter().map(leaf).collect())]);
+        let pair = |x, y| Skeleton::Sum(vec![x, y]);
+        let half = |k| pair(pair(leaf(k), leaf(k + 4)), pair(leaf(k + 8), leaf(k + 12)));
+        // One of the sums of two pairs is taken apart.
+        let (first, last) = (pair(leaf(0), leaf(4)), pair(leaf(8), leaf(12)));
+        let mixed = Skeleton::Sum(vec![first, half(1), last]);
+        let found = Skeleton::Sum(vec![c(), pair(mixed, pair(half(2), half(3)))]);
+        assert_eq!(Regular::of(&signature(16)).mostly_told(&found, 5), Some(whole));
+        // c and one product: any chain of groups says more than that.
+        let flat = std::iter::once(pair(c(), leaf(13))).chain((0..16).filter(|k| *k != 13).map(leaf));
+        let found = Skeleton::Sum(flat.collect());
+        assert!(Regular::of(&signature(16)).nearest(&found, 5).is_some());
+        assert_eq!(Regular::of(&signature(16)).mostly_told(&found, 5), None);
     }
 
     #[test]

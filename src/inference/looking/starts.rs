@@ -71,6 +71,12 @@ impl Starts<'_, '_> {
         self.outline.exchanged.iter().filter_map(|order| self.started(order).next())
     }
 
+    /// The likeliest tree of each of those orders that is regular.
+    pub(super) fn of_regular_orders(&self) -> impl Iterator<Item = Model> {
+        let regular = self.outline.exchanged.iter().take(self.outline.regular);
+        regular.filter_map(|order| self.started(order).next())
+    }
+
     /// The tree that masks show, with parts as in the first of those, if that is another.
     pub(super) fn parts(&self) -> impl Iterator<Item = Model> {
         self.outline.parts.iter().flat_map(|order| self.started(order))
