@@ -20,6 +20,9 @@ use crate::shrink::shrink;
 
 mod sparse;
 
+mod changed;
+pub use changed::Changed;
+use changed::Heard;
 pub use sparse::{SparseMismatch, SparsePlan, sparse_mismatch};
 
 /// What to compare.
@@ -78,6 +81,8 @@ pub struct Mismatch {
     /// around it, and so does what it was shrunk to when that is asked once more. If not, an element depends on more than
     /// its row and column, on its position, on what was asked before, or on chance, and nothing was shrunk.
     pub reproduced_alone: bool,
+    /// If not, what the first device answered in two ways; `None` where that was the second one.
+    pub changed: Option<Changed>,
     /// The simplest operands found on which they differ.
     pub shrunk: DotAdd,
     /// What they answer to that.
@@ -266,6 +271,7 @@ impl Comparison<'_> {
             question,
             answers: answers(index),
             reproduced_alone: false,
+            changed: None,
             shrunk_answers: answers(index),
             failure: None,
         })))
@@ -288,13 +294,18 @@ impl Comparison<'_> {
     /// Asks a mismatch alone and shrinks it.
     fn explain(&self, mismatch: &mut Mismatch) -> Result<(), DeviceError> {
         let ask_one = |question: &DotAdd| Ok(self.ask(std::slice::from_ref(question))?[0]);
-        if !self.differ(ask_one(&mismatch.question)?) {
+        let mut heard = Heard::default();
+        heard.keep(&mismatch.question, mismatch.answers.0);
+        let alone = ask_one(&mismatch.question)?;
+        if !self.differ(alone) {
+            mismatch.changed = heard.changed(&mismatch.question, alone.0);
             return Ok(());
         }
         mismatch.reproduced_alone = true;
         let signature = self.first.instruction.signature();
         let shrunk = shrink(&mismatch.question, &signature, &mut |candidates| {
             let answers = self.ask(candidates)?;
+            candidates.iter().zip(&answers).for_each(|(question, answers)| heard.keep(question, answers.0));
             Ok::<_, DeviceError>(answers.into_iter().map(|answers| self.differ(answers)).collect())
         })?;
         let shrunk_answers = ask_one(&shrunk)?;
@@ -302,6 +313,8 @@ impl Comparison<'_> {
         mismatch.reproduced_alone = self.differ(shrunk_answers);
         if mismatch.reproduced_alone {
             (mismatch.shrunk, mismatch.shrunk_answers) = (shrunk, shrunk_answers);
+        } else {
+            mismatch.changed = heard.changed(&shrunk, shrunk_answers.0);
         }
         Ok(())
     }

@@ -13,7 +13,9 @@ use super::trust::{self, Distrust};
 use super::{Counterexample, Options, Progress, Silent, asking};
 use crate::device::simulated::Simulated;
 use crate::device::{Device, DeviceError, Identity, Instruction, Provenance};
-use crate::validation::{self, Mismatch, Nans, Outcome, Plan, SparseMismatch, SparsePlan, ValidationError};
+use crate::validation::{
+    self, Changed, Mismatch, Nans, Outcome, Plan, SparseMismatch, SparsePlan, ValidationError,
+};
 
 /// What fresh inputs say of a model.
 pub enum Verdict {
@@ -125,9 +127,7 @@ pub fn validate(
     progress.step("validating", Some(plan.sets * elements));
     let advance = |sets: u64| progress.advance(sets * elements);
     let outcome = compared(evidence, &simulated, &plan, &advance)?;
-    let Some(Mismatch { question, answers, shrunk, shrunk_answers, reproduced_alone, .. }) =
-        outcome.mismatch.clone()
-    else {
+    let Some(mismatch) = outcome.mismatch.clone() else {
         if number.in_other_batches {
             if let Some(verdict) = alone(evidence, &simulated, &plan)? {
                 return Ok(verdict);
@@ -145,22 +145,33 @@ pub fn validate(
         let modelled = (&simulated as &dyn Device, &simulated.instructions()[0]);
         return match validation::sparse_mismatch((device, instruction), modelled, &sparse)? {
             None => Ok(Verdict::Holds(Some((plan, outcome)))),
-            Some(SparseMismatch { question, answers })
-                if validation::differ(&instruction.d, plan.nans, answers) =>
-            {
-                let (device, model) = answers;
+            Some(SparseMismatch { changed: Some(changed), .. }) => noise(evidence, changed, sparse.seed),
+            Some(SparseMismatch { question, answers: (device, model), .. }) => {
                 let counterexample = Counterexample { question, device, model };
                 Ok(Verdict::Contradicted { counterexample, validation: (plan, outcome) })
             }
-            Some(SparseMismatch { question, answers }) => noise(evidence, question, answers, sparse.seed),
         };
     };
-    if !reproduced_alone {
-        return noise(evidence, question, answers, seed);
+    contradicted(evidence, mismatch, (plan, outcome))
+}
+
+/// What a mismatch says: that the model is wrong, or that the device has answered a question in two ways.
+fn contradicted(
+    evidence: &mut Evidence,
+    mismatch: Mismatch,
+    validation: (Plan, Outcome),
+) -> Result<Verdict, DeviceError> {
+    let Mismatch { shrunk, shrunk_answers, reproduced_alone, changed, failure, .. } = mismatch;
+    if let Some(changed) = changed {
+        return noise(evidence, changed, validation.0.seed);
+    }
+    // A device that failed before it answered alone has answered in one way.
+    if let Some(failure) = failure.filter(|_| !reproduced_alone) {
+        return Err(failure);
     }
     let counterexample =
         Counterexample { question: shrunk, device: shrunk_answers.0, model: shrunk_answers.1 };
-    Ok(Verdict::Contradicted { counterexample, validation: (plan, outcome) })
+    Ok(Verdict::Contradicted { counterexample, validation })
 }
 
 /// Asks the counterexample of a refuted model, others like it, and around them: what is wrong in one way may be so in
@@ -200,13 +211,9 @@ fn answered_otherwise(evidence: &Evidence, counterexample: &Counterexample) -> O
 /// Sets the seeds of questions with few summands apart from others.
 const SPARSE: u64 = 0xd1b5_4a32_d192_ed03;
 
-/// Names a device that alone answers a question as the model does: its first answer depended on something else.
-fn noise(
-    evidence: &mut Evidence,
-    question: DotAdd,
-    answers: (u64, u64),
-    seed: u64,
-) -> Result<Verdict, DeviceError> {
+/// Names a device that has answered a question in two ways: what an answer depends on shows where it comes again.
+fn noise(evidence: &mut Evidence, changed: Changed, seed: u64) -> Result<Verdict, DeviceError> {
+    let Changed { question, answers } = changed;
     let (device, instruction) = (evidence.device(), evidence.instruction());
     let questions = [vec![question.clone()], like(&question, instruction, seed)].concat();
     let problems = validation::sets_per_block(instruction) as usize;
@@ -247,13 +254,7 @@ fn crowded(
     let crowd = Plan { sets, seed: plan.seed.wrapping_mul(CROWDED), ..plan.clone() };
     let outcome = compared(evidence, simulated, &crowd, &|_| {})?;
     let Some(mismatch) = outcome.mismatch.clone() else { return Ok(None) };
-    let Mismatch { question, answers, shrunk, shrunk_answers, reproduced_alone, .. } = mismatch;
-    if !reproduced_alone {
-        return noise(evidence, question, answers, crowd.seed).map(Some);
-    }
-    let counterexample =
-        Counterexample { question: shrunk, device: shrunk_answers.0, model: shrunk_answers.1 };
-    Ok(Some(Verdict::Contradicted { counterexample, validation: (crowd, outcome) }))
+    contradicted(evidence, mismatch, (crowd, outcome)).map(Some)
 }
 
 /// Sets the seeds of large batches apart from others.
@@ -278,19 +279,15 @@ fn alone(
         let single = Plan { sets: 1, seed, distributions: vec![distribution], ..plan.clone() };
         let outcome = compared(evidence, simulated, &single, &|_| {})?;
         let Some(mismatch) = outcome.mismatch.clone() else { continue };
-        let Mismatch { question, answers, shrunk, shrunk_answers, reproduced_alone, .. } = mismatch;
+        let Mismatch { question, answers, .. } = &mismatch;
         let problems = vec![question.clone(); AMONG * instruction.m * instruction.n];
         let among = evidence.run(&problems)?;
         if let Some(&other) = among.iter().find(|&&answer| answer != answers.0) {
             let (answers, between) = ((answers.0, other), "a problem alone and among others");
+            let question = question.clone();
             return Ok(Some(Verdict::Noise(Distrust::NotDeterministic { question, answers, between })));
         }
-        if !reproduced_alone {
-            return noise(evidence, question, answers, seed).map(Some);
-        }
-        let counterexample =
-            Counterexample { question: shrunk, device: shrunk_answers.0, model: shrunk_answers.1 };
-        return Ok(Some(Verdict::Contradicted { counterexample, validation: (single, outcome) }));
+        return contradicted(evidence, mismatch, (single, outcome)).map(Some);
     }
     Ok(None)
 }
@@ -309,9 +306,61 @@ fn like(question: &DotAdd, instruction: &Instruction, seed: u64) -> Vec<DotAdd> 
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use mmaprobe_machines::{Machine, Unit};
     use mmaprobe_model::format;
 
     use super::*;
+    use crate::device::machine::MachineDevice;
+    use crate::device::{Batch, Fault};
+
+    /// A sound device that fails in one of its calls.
+    struct Failing {
+        sound: MachineDevice,
+        calls_left: AtomicUsize,
+    }
+
+    impl Device for Failing {
+        fn identity(&self) -> &Identity {
+            self.sound.identity()
+        }
+
+        fn instructions(&self) -> &[Instruction] {
+            self.sound.instructions()
+        }
+
+        fn run(&self, instruction: &Instruction, batch: &Batch) -> Result<Vec<u8>, DeviceError> {
+            if self.calls_left.fetch_sub(1, Ordering::Relaxed) == 0 {
+                let fault = Fault::Refused("once".to_string());
+                return Err(DeviceError { device: self.identity().name.clone(), fault });
+            }
+            self.sound.run(instruction, batch)
+        }
+    }
+
+    /// A wrong model and a device that fails while it is asked alone: nothing that is said of the device.
+    #[test]
+    fn a_device_that_fails_once_is_not_called_no_function() {
+        let machine = Machine::chain_of_fma(mmaprobe_machines::format::FP16, 2);
+        let mut wrong = Model::chain_of_fma(format::FP16, format::FP16, 2);
+        let round = wrong.tree.rules[0].round_to().expect("it is rounded");
+        round.rounding = mmaprobe_model::Rounding::Up;
+        let number = Number { dot_adds: 100, sparse: 100, in_other_batches: true };
+        let verdict = |calls_left| {
+            let sound = MachineDevice::new("machine", Unit::sound(machine.clone()));
+            let device = Failing { sound, calls_left: AtomicUsize::new(calls_left) };
+            let mut evidence = Evidence::new(&device, &device.instructions()[0]);
+            validate(&mut evidence, &wrong, number, 1, &Silent)
+        };
+        // The first call shows the mismatch; the second one asks it alone.
+        let error = verdict(1).err().expect("it fails");
+        assert!(error.to_string().contains("once"), "{error}");
+        for calls in 2..20 {
+            assert!(!matches!(verdict(calls), Ok(Verdict::Noise(_))), "it fails in call {calls}");
+        }
+        assert!(matches!(verdict(usize::MAX), Ok(Verdict::Contradicted { .. })));
+    }
 
     #[test]
     fn models_of_many_rules_stand_more_before_they_are_told_apart() {

@@ -3,6 +3,7 @@
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::SeedableRng;
 
+use super::changed::{Changed, Heard};
 use super::{Nans, differ};
 use crate::batch;
 use crate::device::{Device, DeviceError, Instruction};
@@ -30,6 +31,8 @@ pub struct SparseMismatch {
     pub question: DotAdd,
     /// Both answers to it, asked alone. If it was answered differently only among others, these may be the same.
     pub answers: (u64, u64),
+    /// Then, what the first device answered in two ways; `None` where that was the second one.
+    pub changed: Option<Changed>,
 }
 
 /// Dot-adds with few summands in one batch.
@@ -87,12 +90,18 @@ pub fn sparse_mismatch(
                 _ => sparse::dot_add(&signature, &mut rng),
             })
             .collect();
-        let Some(at) = both(&questions)?.into_iter().position(is_other) else { continue };
+        let among = both(&questions)?;
+        let Some(at) = among.iter().copied().position(is_other) else { continue };
+        let mut heard = Heard::default();
+        heard.keep(&questions[at], among[at].0);
         let shrunk = shrink(&questions[at], &signature, &mut |questions| {
-            Ok::<_, DeviceError>(both(questions)?.into_iter().map(is_other).collect())
+            let answers = both(questions)?;
+            questions.iter().zip(&answers).for_each(|(question, answers)| heard.keep(question, answers.0));
+            Ok::<_, DeviceError>(answers.into_iter().map(is_other).collect())
         })?;
         let answers = both(std::slice::from_ref(&shrunk))?[0];
-        return Ok(Some(SparseMismatch { question: shrunk, answers }));
+        let changed = heard.changed(&shrunk, answers.0).filter(|_| !is_other(answers));
+        return Ok(Some(SparseMismatch { question: shrunk, answers, changed }));
     }
     Ok(None)
 }

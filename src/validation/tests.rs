@@ -359,5 +359,16 @@ fn what_does_not_come_again_while_it_is_shrunk_is_not_reproduced_alone() {
         assert_eq!(mismatch.reproduced_alone, reproduced, "wrong in {calls} calls");
         assert_ne!(mismatch.shrunk_answers.0, mismatch.shrunk_answers.1);
         assert_eq!(mismatch.shrunk == mismatch.question, !reproduced);
+        assert_eq!(mismatch.changed, None, "the first device answers alike every time");
+
+        left.store(calls, Ordering::Relaxed);
+        let outcome = validate(&waking, instruction, &x, instruction, &plan(1), &|_| {}).unwrap();
+        let mismatch = outcome.mismatch.unwrap();
+        assert_eq!(mismatch.changed.is_some(), !reproduced, "wrong in {calls} calls");
+        // Both answers are the device's own; the second one is right.
+        if let Some(Changed { question, answers }) = mismatch.changed {
+            let right = batch::ask(&x, instruction, std::slice::from_ref(&question)).unwrap()[0];
+            assert_eq!(answers, (right ^ 0x0101_0101, right));
+        }
     }
 }
