@@ -16,13 +16,12 @@ use crate::device::{Batch, Device, DeviceError, Instruction, element, run_checke
 use crate::model::{Decoded, Format};
 use crate::probes::random::{Distribution, Generator, Matrices};
 use crate::probes::{DotAdd, Signature};
-use crate::shrink::shrink;
 
 mod sparse;
 
 mod changed;
 pub use changed::Changed;
-use changed::Heard;
+use changed::{Shrunk, shrunk};
 pub use sparse::{SparseMismatch, SparsePlan, sparse_mismatch};
 
 /// What to compare.
@@ -293,28 +292,21 @@ impl Comparison<'_> {
 
     /// Asks a mismatch alone and shrinks it.
     fn explain(&self, mismatch: &mut Mismatch) -> Result<(), DeviceError> {
-        let ask_one = |question: &DotAdd| Ok(self.ask(std::slice::from_ref(question))?[0]);
-        let mut heard = Heard::default();
-        heard.keep(&mismatch.question, mismatch.answers.0);
-        let alone = ask_one(&mismatch.question)?;
+        let alone = self.ask(std::slice::from_ref(&mismatch.question))?[0];
         if !self.differ(alone) {
-            mismatch.changed = heard.changed(&mismatch.question, alone.0);
+            mismatch.changed = Changed::of(&mismatch.question, (mismatch.answers.0, alone.0));
             return Ok(());
         }
         mismatch.reproduced_alone = true;
+        let first = (&mismatch.question, alone.0);
         let signature = self.first.instruction.signature();
-        let shrunk = shrink(&mismatch.question, &signature, &mut |candidates| {
-            let answers = self.ask(candidates)?;
-            candidates.iter().zip(&answers).for_each(|(question, answers)| heard.keep(question, answers.0));
-            Ok::<_, DeviceError>(answers.into_iter().map(|answers| self.differ(answers)).collect())
-        })?;
-        let shrunk_answers = ask_one(&shrunk)?;
+        let Shrunk { question, answers, changed } =
+            shrunk(first, &signature, &|questions| self.ask(questions), &|answers| self.differ(answers))?;
         // What does not come again each time it is asked depends on what was asked before, or on chance.
-        mismatch.reproduced_alone = self.differ(shrunk_answers);
+        mismatch.reproduced_alone = self.differ(answers);
+        mismatch.changed = changed;
         if mismatch.reproduced_alone {
-            (mismatch.shrunk, mismatch.shrunk_answers) = (shrunk, shrunk_answers);
-        } else {
-            mismatch.changed = heard.changed(&shrunk, shrunk_answers.0);
+            (mismatch.shrunk, mismatch.shrunk_answers) = (question, answers);
         }
         Ok(())
     }

@@ -38,8 +38,8 @@ pub struct Outline {
     /// The orders that exchanged summands show, the regular ones that are very much like these, or like what masks show,
     /// first; also where masks show the same.
     pub exchanged: Vec<Skeleton>,
-    /// How many of the first of those are the regular ones.
-    pub regular: usize,
+    /// Whether the first of those is a regular one.
+    pub is_regular: bool,
     /// The sums of sums that masks show, with parts as the first of those has them, if that is another order: what is
     /// aligned in a way of its own may look like an order of parts.
     pub parts: Option<Skeleton>,
@@ -118,7 +118,7 @@ pub fn outline(
         cuts,
         closer,
         exchanged: Vec::new(),
-        regular: 0,
+        is_regular: false,
         parts: None,
         c_moved: Vec::new(),
         found,
@@ -159,9 +159,8 @@ pub fn closer(evidence: &mut Evidence, outline: &mut Outline, seed: u64) -> Resu
     let (like_exchanged, like_masked) = very_regular(&signature, &exchanged, masked);
     // What masks show, made whole, says nothing that exchanged summands do.
     let first = like_exchanged.iter().chain(&exchanged).chain(&like_masked).next().cloned();
-    let regular = distinct(like_exchanged.into_iter().chain(like_masked), usize::MAX);
-    outline.regular = regular.len();
-    outline.exchanged = distinct(regular.into_iter().chain(exchanged), usize::MAX);
+    outline.is_regular = !like_exchanged.is_empty() || like_masked.is_some();
+    outline.exchanged = distinct(like_exchanged.into_iter().chain(like_masked).chain(exchanged), usize::MAX);
     let parts = first.as_ref().map(|exchanged| masked.with_parts_of(exchanged));
     let is_known = |parts: &Skeleton| {
         outline.exchanged.iter().chain([masked]).any(|known| known.has_the_same_sums(parts))

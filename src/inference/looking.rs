@@ -482,8 +482,8 @@ pub fn exchanged_sums(starts: &Starts, mut looked: Vec<Looked>) -> Vec<Looked> {
     let moved: Vec<Model> = starts.c_moved().collect();
     let exchanged = starts.of_exchanged_orders().take(1).chain(starts.parts().take(1)).chain(moved.clone());
     let others = starts.of_exchanged_orders().take(ORDERS_AT_ONCE);
-    let regular: Vec<Model> = starts.of_regular_orders().collect();
-    let first = regular.iter().take(1).cloned().chain(starts.shown(0));
+    let regular = starts.of_regular_order();
+    let first = regular.iter().cloned().chain(starts.shown(0));
     let all = distinct(first.chain(exchanged).chain(others), usize::MAX);
     let known = Some(&looked[0]).filter(|known| known.is_all_but_explained(evidence));
     let is_new = |start: &Model| known.is_none_or(|known| !known.has_the_same_sums(start));
@@ -508,7 +508,7 @@ pub fn exchanged_sums(starts: &Starts, mut looked: Vec<Looked>) -> Vec<Looked> {
     }
     let mut best: Vec<&Looked> =
         looked.iter().skip(before).filter(|quick| quick.is_worth_regrouping(evidence)).collect();
-    best.sort_by_key(|quick| (regular.first() != Some(&quick.start), quick.fitted.contradicted));
+    best.sort_by_key(|quick| (regular.as_ref() != Some(&quick.start), quick.fitted.contradicted));
     let best: Vec<Model> = best.into_iter().take(USUAL_AT_ONCE).map(|quick| quick.start.clone()).collect();
     for start in best {
         looked.push(Looked::sum_by_sum(evidence, start, Effort::Usual));

@@ -3,13 +3,12 @@
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::SeedableRng;
 
-use super::changed::{Changed, Heard};
+use super::changed::{Changed, Shrunk, shrunk};
 use super::{Nans, differ};
 use crate::batch;
 use crate::device::{Device, DeviceError, Instruction};
 use crate::probes::boundaries::{self, Boundaries};
 use crate::probes::{DotAdd, brink, cancelling, crowding, leftover, sparse, vary};
-use crate::shrink::shrink;
 
 /// What to compare.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -92,16 +91,9 @@ pub fn sparse_mismatch(
             .collect();
         let among = both(&questions)?;
         let Some(at) = among.iter().copied().position(is_other) else { continue };
-        let mut heard = Heard::default();
-        heard.keep(&questions[at], among[at].0);
-        let shrunk = shrink(&questions[at], &signature, &mut |questions| {
-            let answers = both(questions)?;
-            questions.iter().zip(&answers).for_each(|(question, answers)| heard.keep(question, answers.0));
-            Ok::<_, DeviceError>(answers.into_iter().map(is_other).collect())
-        })?;
-        let answers = both(std::slice::from_ref(&shrunk))?[0];
-        let changed = heard.changed(&shrunk, answers.0).filter(|_| !is_other(answers));
-        return Ok(Some(SparseMismatch { question: shrunk, answers, changed }));
+        let first = (&questions[at], among[at].0);
+        let Shrunk { question, answers, changed } = shrunk(first, &signature, &both, &is_other)?;
+        return Ok(Some(SparseMismatch { question, answers, changed }));
     }
     Ok(None)
 }

@@ -71,10 +71,9 @@ impl Starts<'_, '_> {
         self.outline.exchanged.iter().filter_map(|order| self.started(order).next())
     }
 
-    /// The likeliest tree of each of those orders that is regular.
-    pub(super) fn of_regular_orders(&self) -> impl Iterator<Item = Model> {
-        let regular = self.outline.exchanged.iter().take(self.outline.regular);
-        regular.filter_map(|order| self.started(order).next())
+    /// The likeliest tree of the first of those orders, if it is a regular one.
+    pub(super) fn of_regular_order(&self) -> Option<Model> {
+        self.of_exchanged_orders().next().filter(|_| self.outline.is_regular)
     }
 
     /// The tree that masks show, with parts as in the first of those, if that is another.
