@@ -59,7 +59,7 @@ const FURTHER_SEED: u64 = 0x94d0_49bb_1331_11eb;
 
 /// Inputs with few summands, at first: so many times the others, up to this number; and always so many times at least.
 const MORE_SPARSE: u64 = 10;
-const MANY_SPARSE: u64 = 100_000;
+const MANY_SPARSE: u64 = 400_000;
 const AT_LEAST: u64 = 2;
 /// Times that the numbers are doubled, at most.
 const MOST_DOUBLED: u32 = 3;
@@ -371,8 +371,8 @@ mod tests {
             let Number { dot_adds, sparse, .. } = Number::of(&Options { validate, seed: 1 }).screen(model);
             (dot_adds, sparse)
         };
-        assert_eq!(screened(25_000, &few), (5_000, 20_000));
-        assert_eq!(screened(25_000, &many), (100_000, 100_000));
+        assert_eq!(screened(25_000, &few), (5_000, 50_000));
+        assert_eq!(screened(25_000, &many), (100_000, 250_000));
         assert_eq!(screened(1_000_000, &few), (200_000, 400_000));
         assert_eq!(screened(1_000_000, &many), (MOST_SCREENED, MOST_SCREENED));
         assert_eq!(screened(10_000_000, &many), screened(10_000_000, &few));
