@@ -23,7 +23,7 @@ use std::time::Duration;
 
 use mmaprobe_model::Format;
 use mmaprobe_model::tree::Scale;
-use mmaprobe_probes::Signature;
+use mmaprobe_probes::{Edition, Signature};
 use serde::{Deserialize, Serialize};
 
 /// A matrix unit, real or virtual.
@@ -61,6 +61,12 @@ pub trait Device: Sync {
         true
     }
 
+    /// The edition of the questions that it can answer: of those that were asked when its answers were recorded, if they
+    /// were.
+    fn edition(&self) -> Edition {
+        Edition::LATEST
+    }
+
     /// Ends the session. Answers count as evidence only after this: some misbehaviour, such as a
     /// last payload that is too long, shows nowhere else.
     ///
@@ -90,6 +96,10 @@ impl<D: Device + ?Sized> Device for Box<D> {
 
     fn means_nan_bits(&self, instruction: &Instruction) -> bool {
         (**self).means_nan_bits(instruction)
+    }
+
+    fn edition(&self) -> Edition {
+        (**self).edition()
     }
 
     fn finish(&self) -> Result<(), DeviceError> {

@@ -46,7 +46,7 @@ use std::ops::ControlFlow;
 
 use mmaprobe_model::Model;
 use mmaprobe_model::scalar::Scalar;
-use mmaprobe_probes::DotAdd;
+use mmaprobe_probes::{DotAdd, Edition};
 
 use crate::device::{Device, DeviceError, Instruction};
 use crate::validation::{Outcome, Plan};
@@ -67,6 +67,9 @@ pub struct Options {
     pub validate: u64,
     /// Seed of everything random.
     pub seed: u64,
+    /// The edition of the questions: the one that a device [has been asked](Device::edition) if its answers are
+    /// recorded, the latest if not.
+    pub edition: Edition,
 }
 
 /// How far inference got.
@@ -164,11 +167,11 @@ const MOVES: u64 = 16;
 /// probes.
 fn opened(
     evidence: &mut Evidence,
-    seed: u64,
+    (seed, edition): (u64, Edition),
     progress: &dyn Progress,
 ) -> Result<ControlFlow<Distrust, Outline>, DeviceError> {
     progress.step("is it a function?", None);
-    asking::first(evidence, seed)?;
+    asking::first(evidence, seed, edition)?;
     let (distrust, spent) = trust::check(evidence.device(), evidence.instruction(), seed)?;
     evidence.rounds += spent.rounds;
     evidence.dot_adds += spent.dot_adds;
@@ -189,7 +192,7 @@ pub fn distrusted(
     seed: u64,
 ) -> Result<Option<Distrust>, DeviceError> {
     let mut evidence = Evidence::new(device, instruction);
-    match opened(&mut evidence, seed, &Silent)? {
+    match opened(&mut evidence, (seed, device.edition()), &Silent)? {
         ControlFlow::Break(distrust) => Ok(Some(distrust)),
         ControlFlow::Continue(_) => asking::again(&mut evidence),
     }
@@ -219,7 +222,7 @@ pub fn characterize_with(
     progress: &dyn Progress,
 ) -> Result<Finding, DeviceError> {
     let mut finding = Finding::of(Conclusion::ModeWithoutEffect);
-    let mut outline = match opened(evidence, options.seed, progress)? {
+    let mut outline = match opened(evidence, (options.seed, options.edition), progress)? {
         ControlFlow::Continue(outline) => outline,
         ControlFlow::Break(distrust) => {
             finding.conclusion = Conclusion::Distrusted(distrust);

@@ -21,9 +21,9 @@ use crate::characterize::{accusation, characterize};
 use crate::device::machine::MachineDevice;
 use crate::device::{Device, Instruction, sheet};
 use crate::inference::{Options, Silent, distrusted};
-use crate::probes::DotAdd;
 use crate::probes::boundaries::Boundaries;
 use crate::probes::random::Distribution;
+use crate::probes::{DotAdd, Edition};
 use crate::sheet::schema::{self, Counterexample, NanPayloads};
 use crate::sheet::{Entry, Sheet, Status, yaml};
 use crate::validation::{self, Nans, SparseMismatch, SparsePlan};
@@ -270,7 +270,8 @@ fn called(
 /// The sheet, whether what it says holds, and why not. `Err` if the tool failed.
 fn judge(device: &MachineDevice, plan: &Plan, which: Which) -> Result<(Sheet, Verdict, String), String> {
     let instructions = device.instructions();
-    let options = Options { validate: plan.validate.saturating_mul(CLAIMED), seed: SEED };
+    let options =
+        Options { validate: plan.validate.saturating_mul(CLAIMED), seed: SEED, edition: Edition::LATEST };
     let sheet =
         characterize(device, instructions, &options, None, &Silent).map_err(|error| error.to_string())?;
     let sheet = yaml::parse(&yaml::write(&sheet), Path::new("the sheet"))
@@ -416,7 +417,7 @@ mod tests {
     }
 
     fn sheet_of(device: &MachineDevice) -> Sheet {
-        let options = Options { validate: 500, seed: 1 };
+        let options = Options { validate: 500, seed: 1, edition: Edition::LATEST };
         characterize(device, device.instructions(), &options, None, &Silent).expect("machines do not fail")
     }
 

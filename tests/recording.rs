@@ -1,18 +1,20 @@
 //! Recordings: what is recorded is replayed, and what is not there is not made up.
 
 use std::fs;
-use std::io::Write;
+use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicU8, Ordering};
 
 use flate2::Compression;
+use flate2::read::GzDecoder;
 use flate2::write::GzEncoder;
 use mmaprobe::device::record::Recorder;
 use mmaprobe::device::replay::Replay;
 use mmaprobe::device::{Batch, Device, DeviceError, Fault, Identity, Instruction, Provenance};
 use mmaprobe::model::format::{E2M1, FP16, FP32, UE8M0};
 use mmaprobe::model::tree::Scale;
+use mmaprobe::probes::Edition;
 
 /// Answers every run with the number of runs before it, in every byte.
 struct Counter {
@@ -328,6 +330,31 @@ fn changed_after_opening() {
     fs::write(&path, b"").unwrap();
     let error = replay.run(dot, &batch(dot, 50, 1)).unwrap_err();
     assert!(matches!(error.fault, Fault::Recording(_)), "{error}");
+}
+
+/// Recordings say which questions were asked; those that do not are as old as the first edition.
+#[test]
+fn a_recording_keeps_the_edition_of_its_questions() {
+    let (directory, path) = directory();
+    let edition = |path: &Path| Replay::open(path).unwrap().edition();
+    recorder(&path).finish().unwrap();
+    assert_eq!(edition(&path), Edition::LATEST);
+    let mut header = String::new();
+    GzDecoder::new(&fs::read(&path).unwrap()[..]).read_to_string(&mut header).unwrap();
+    let said = format!("\"questions\":{},", Edition::LATEST.number());
+    assert_eq!(header.matches(&said).count(), 1, "{header}");
+
+    fs::write(&path, gzip(&header.replace(&said, ""))).unwrap();
+    assert_eq!(edition(&path), Edition::First);
+    let again = directory.path().join("again.rec");
+    let recorder = Recorder::create(Replay::open(&path).unwrap(), &again, false).unwrap();
+    assert_eq!(recorder.edition(), Edition::First);
+    recorder.finish().unwrap();
+    assert_eq!(edition(&again), Edition::First);
+
+    let next = Edition::LATEST.number() + 1;
+    fs::write(&path, gzip(&header.replace(&said, &format!("\"questions\":{next},")))).unwrap();
+    open_fails(&path, &[&format!("questions are of edition {next}"), "editions 1 to"]);
 }
 
 fn gzip(text: &str) -> Vec<u8> {

@@ -9,6 +9,7 @@ pub mod boundaries;
 pub mod brink;
 pub mod cancelling;
 pub mod crowding;
+pub mod edition;
 pub mod exchanging;
 pub mod grouping;
 pub mod handing;
@@ -30,5 +31,6 @@ pub mod trifles;
 pub mod vary;
 pub mod zeros;
 
+pub use edition::Edition;
 pub use place::Dyadic;
 pub use question::{DotAdd, Probe, Signature, Summand};

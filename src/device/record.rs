@@ -5,10 +5,11 @@
 //! was complete when the tool was interrupted stays readable. The first member is one line of JSON:
 //!
 //! ```text
-//! {"mmaprobe-recording":1,"tool":VERSION,"identity":{…},"instructions":[…]}
+//! {"mmaprobe-recording":1,"tool":VERSION,"questions":EDITION,"identity":{…},"instructions":[…]}
 //! ```
 //!
-//! with instructions as the device protocol describes them, and `mode_of` where there is one. Every
+//! with instructions as the device protocol describes them, and `mode_of` where there is one. Without `questions`, the
+//! [edition](Edition) of what was asked is the first. Every
 //! further member is a batch: one line of JSON, and the arrays as the device protocol has them.
 //!
 //! ```text
@@ -29,6 +30,7 @@ use std::sync::Mutex;
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
+use mmaprobe_probes::Edition;
 use serde::{Deserialize, Serialize};
 
 use super::description::Description;
@@ -46,6 +48,9 @@ pub(super) struct Header {
     #[serde(rename = "mmaprobe-recording")]
     pub version: u64,
     pub tool: String,
+    /// The number of an [`Edition`].
+    #[serde(default = "first_edition")]
+    pub questions: u64,
     pub identity: Identity,
     pub instructions: Vec<RecordedInstruction>,
 }
@@ -56,6 +61,11 @@ pub(super) struct RecordedInstruction {
     pub description: Description,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mode_of: Option<(String, String)>,
+}
+
+/// Recordings that do not say the edition of their questions are older than the second.
+fn first_edition() -> u64 {
+    Edition::First.number()
 }
 
 /// The line that ends a recording.
@@ -127,6 +137,7 @@ impl<D: Device> Recorder<D> {
         let header = Header {
             version: VERSION,
             tool: env!("CARGO_PKG_VERSION").into(),
+            questions: device.edition().number(),
             identity: device.identity().clone(),
             instructions: device
                 .instructions()
@@ -176,6 +187,10 @@ impl<D: Device> Device for Recorder<D> {
 
     fn means_nan_bits(&self, instruction: &Instruction) -> bool {
         self.device.means_nan_bits(instruction)
+    }
+
+    fn edition(&self) -> Edition {
+        self.device.edition()
     }
 
     fn run(&self, instruction: &Instruction, batch: &Batch) -> Result<Vec<u8>, DeviceError> {

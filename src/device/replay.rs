@@ -14,6 +14,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
 use flate2::bufread::GzDecoder;
+use mmaprobe_probes::Edition;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
@@ -40,6 +41,7 @@ pub struct Replay {
     instructions: Vec<Instruction>,
     /// The version of the tool that made the recording.
     tool: String,
+    edition: Edition,
     batches: usize,
     warnings: Vec<String>,
     evidence: Mutex<Evidence>,
@@ -174,6 +176,10 @@ impl Device for Replay {
         &self.instructions
     }
 
+    fn edition(&self) -> Edition {
+        self.edition
+    }
+
     /// Answers to the same question come in the recorded order; asked from several threads at once,
     /// in the order in which they happen to ask.
     fn run(&self, instruction: &Instruction, batch: &Batch) -> Result<Vec<u8>, DeviceError> {
@@ -287,12 +293,17 @@ fn index(path: &Path) -> Result<Replay, String> {
             }
         }
     }
+    let edition = Edition::numbered(header.questions).ok_or_else(|| {
+        let (questions, latest) = (header.questions, Edition::LATEST.number());
+        format!("its questions are of edition {questions}; this tool knows editions 1 to {latest}")
+    })?;
     let mut identity = header.identity;
     if identity.provenance == Provenance::Measured {
         identity.provenance = Provenance::Recorded;
     }
     let evidence = Mutex::new(Evidence { file: reader.into_inner(), answers });
-    Ok(Replay { path: path.into(), identity, instructions, tool: header.tool, batches, warnings, evidence })
+    let tool = header.tool;
+    Ok(Replay { path: path.into(), identity, instructions, tool, edition, batches, warnings, evidence })
 }
 
 /// Reads the first member.

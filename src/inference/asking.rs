@@ -6,7 +6,7 @@ use mmaprobe_model::Model;
 use mmaprobe_model::scalar::Scalar;
 use mmaprobe_probes::random::{self, Distribution};
 use mmaprobe_probes::{
-    DotAdd, Probe, Signature, infinities, nans, precision, rounding, subnormals, sums, zeros,
+    DotAdd, Edition, Probe, Signature, infinities, nans, precision, rounding, subnormals, sums, zeros,
 };
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::SeedableRng;
@@ -58,8 +58,8 @@ pub struct Outline {
 ///
 /// # Errors
 /// If the device fails.
-pub fn first(evidence: &mut Evidence, seed: u64) -> Result<(), DeviceError> {
-    evidence.ask(vec![random_probe(evidence.signature(), seed)])
+pub fn first(evidence: &mut Evidence, seed: u64, edition: Edition) -> Result<(), DeviceError> {
+    evidence.ask(vec![random_probe(evidence.signature(), seed, edition)])
 }
 
 /// The names of probes that are about nothing but the order of summation.
@@ -258,13 +258,17 @@ pub fn crafted(signature: &Signature) -> Vec<Probe> {
 }
 
 /// Random dot-adds of every distribution.
-fn random_probe(signature: &Signature, seed: u64) -> Probe {
+fn random_probe(signature: &Signature, seed: u64, edition: Edition) -> Probe {
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
-    let dot_adds = Distribution::ALL
+    let mut dot_adds: Vec<DotAdd> = Distribution::ALL
         .iter()
         .flat_map(|&distribution| std::iter::repeat_n(distribution, RANDOM_EACH))
         .map(|distribution| random::dot_add(distribution, signature, &mut rng))
         .collect();
+    if edition >= Edition::Second {
+        // Bits are drawn first.
+        dot_adds.rotate_left(RANDOM_EACH);
+    }
     Probe {
         name: "random",
         question: "what is the answer to random inputs?",
@@ -529,11 +533,34 @@ fn each_around(signature: &Signature, question: &DotAdd) -> Vec<DotAdd> {
 #[cfg(test)]
 pub fn of_sound(device: &dyn Device, seed: u64) -> (Evidence<'_>, Outline) {
     let mut evidence = Evidence::new(device, &device.instructions()[0]);
-    first(&mut evidence, seed).expect("it answers");
+    first(&mut evidence, seed, Edition::LATEST).expect("it answers");
     let ControlFlow::Continue(mut outline) = outline(&mut evidence, &super::Silent).expect("it answers")
     else {
         panic!("a sound device is distrusted");
     };
     closer(&mut evidence, &mut outline, seed).expect("it answers");
     (evidence, outline)
+}
+
+#[cfg(test)]
+mod tests {
+    use mmaprobe_model::format::{FP16, FP32};
+
+    use super::*;
+
+    #[test]
+    fn editions_ask_the_same_random_questions_with_bits_first_or_last() {
+        let signature = Signature { k: 4, a: FP16, b: FP16, c: FP32, d: FP32, scale: None };
+        let [first, second] = Edition::ALL.map(|edition| random_probe(&signature, 7, edition).dot_adds);
+        let mut rng = Xoshiro256PlusPlus::seed_from_u64(7);
+        let mut drawn = |distribution| {
+            [(); RANDOM_EACH].iter().map(|()| random::dot_add(distribution, &signature, &mut rng)).collect()
+        };
+        let bits: Vec<DotAdd> = drawn(Distribution::UniformBits);
+        let near: Vec<DotAdd> = drawn(Distribution::NearExponents);
+        assert_eq!(first[..RANDOM_EACH], bits);
+        assert_eq!(first[RANDOM_EACH..2 * RANDOM_EACH], near);
+        assert_eq!(second[..RANDOM_EACH], near);
+        assert_eq!(second[second.len() - RANDOM_EACH..], bits);
+    }
 }

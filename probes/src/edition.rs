@@ -1,0 +1,50 @@
+//! Editions of the questions: what is asked at first, and in which order.
+//!
+//! A recording answers whole batches, those of the questions that were asked when it was made. Where their
+//! order changes, the one before stays an edition, so that what has been recorded can be asked again.
+
+/// An edition of the questions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Edition {
+    /// The first of all questions are random bits, and then random numbers.
+    First,
+    /// Random bits come after random numbers: most answers to bits are infinite or NaN where factors have wide
+    /// exponents, and a device that changes for good after few answers would have been asked nothing else.
+    Second,
+}
+
+impl Edition {
+    /// All, the oldest first.
+    pub const ALL: [Edition; 2] = [Edition::First, Edition::Second];
+
+    /// What is asked of a device that answers now.
+    pub const LATEST: Edition = Edition::Second;
+
+    /// Its number, from 1.
+    pub fn number(self) -> u64 {
+        match self {
+            Edition::First => 1,
+            Edition::Second => 2,
+        }
+    }
+
+    /// The edition of that number, if there is one.
+    pub fn numbered(number: u64) -> Option<Edition> {
+        Edition::ALL.into_iter().find(|edition| edition.number() == number)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_edition_is_found_by_its_number() {
+        for edition in Edition::ALL {
+            assert_eq!(Edition::numbered(edition.number()), Some(edition));
+        }
+        assert_eq!(Edition::numbered(0), None);
+        assert_eq!(Edition::ALL.last(), Some(&Edition::LATEST));
+        assert_eq!(Edition::numbered(Edition::LATEST.number() + 1), None);
+    }
+}
