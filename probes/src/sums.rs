@@ -20,19 +20,35 @@ const HEADROOM: i32 = 3;
 /// A sum: for each of its summands, the products and c that are in it.
 pub type Sum = Vec<Vec<Summand>>;
 
+/// How long significands are in questions about sums.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Significands {
+    /// All have few bits: [nine](SHORT) after the first, at most.
+    Short,
+    /// In half of the questions, one has as many bits as its summand holds, or fewer.
+    Long,
+}
+
 /// Random questions about each of these sums, so many each. Most values lie `within` these exponents: those of
 /// the powers of two that all sums hand on unchanged.
 pub fn probe(
     signature: &Signature,
     sums: &[Sum],
     each: usize,
-    within: &RangeInclusive<i32>,
+    (within, significands): (&RangeInclusive<i32>, Significands),
     rng: &mut (impl Rng + ?Sized),
 ) -> Probe {
     let dot_adds = sums
         .iter()
         .flat_map(|sum| {
-            (0..each).filter_map(|_| question(signature, sum, within, rng)).collect::<Vec<DotAdd>>()
+            let asked = (0..each).filter_map(|_| {
+                let values = values(signature, sum, within, rng);
+                match significands {
+                    Significands::Long if below(2, rng) == 0 => with_a_long_one(signature, values, rng),
+                    _ => place::question(signature, &values),
+                }
+            });
+            asked.collect::<Vec<DotAdd>>()
         })
         .collect();
     Probe {
@@ -78,13 +94,13 @@ pub fn range(signature: &Signature) -> Probe {
     }
 }
 
-/// One question about a sum; `None` if the formats do not hold the values drawn.
-fn question(
+/// Values of some summands that tell about a sum.
+fn values(
     signature: &Signature,
     sum: &Sum,
     within: &RangeInclusive<i32>,
     rng: &mut (impl Rng + ?Sized),
-) -> Option<DotAdd> {
+) -> Vec<(Summand, Dyadic)> {
     let unit = precision::unit(signature).min(within.end().saturating_sub(HEADROOM));
     let top = unit - if below(2, rng) == 0 { 0 } else { below(8, rng) as i32 };
     let depth = i64::from(top) - i64::from(*within.start());
@@ -110,7 +126,41 @@ fn question(
             values.push((from[below(from.len() as u64, rng) as usize], -values[0].1));
         }
     }
-    place::question(signature, &values)
+    values
+}
+
+/// Bits after the first of a short significand, at most.
+const SHORT: u32 = 9;
+/// And of a long one.
+const LONGEST_SIGNIFICAND: u32 = 30;
+
+/// A question with these values, one of which has got a long significand; `None` if the formats hold it with no number
+/// of bits. Beside a long one, the last bit that is kept of another summand decides how the sum is rounded.
+fn with_a_long_one(
+    signature: &Signature,
+    mut values: Vec<(Summand, Dyadic)>,
+    rng: &mut (impl Rng + ?Sized),
+) -> Option<DotAdd> {
+    let at = below(values.len() as u64, rng) as usize;
+    let (summand, value) = values[at];
+    let most = match summand {
+        Summand::C => signature.c.fraction_bits,
+        Summand::Product(_) => signature.a.fraction_bits + signature.b.fraction_bits + 1,
+    };
+    let bits = 1 + below(u64::from(most.clamp(1, LONGEST_SIGNIFICAND)), rng) as u32;
+    let kind = below(4, rng);
+    let random = rng.next_u64();
+    let leading = value.leading()?;
+    // Few long significands are products of two factors.
+    (1..=bits).rev().find_map(|bits| {
+        let significand = match kind {
+            0 | 1 => (2 << bits) - 1,
+            2 => 1 << bits | 1,
+            _ => 1 << bits | random & ((1 << bits) - 1),
+        };
+        values[at] = (summand, Dyadic { significand, exponent: leading - bits as i32, ..value });
+        place::question(signature, &values)
+    })
 }
 
 /// A distance below the largest value: none, a few bits, or as far as any sum reaches.
@@ -134,7 +184,7 @@ fn number(exponent: i32, rng: &mut (impl Rng + ?Sized)) -> Dyadic {
             ((2 << bits) - 1, bits)
         }
         _ => {
-            let bits = 1 + below(9, rng);
+            let bits = 1 + below(u64::from(SHORT), rng);
             (1 << bits | 1, bits)
         }
     };
@@ -160,7 +210,7 @@ fn some(n: usize, count: usize, rng: &mut (impl Rng + ?Sized)) -> Vec<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use mmaprobe_model::{Decoded, format};
+    use mmaprobe_model::{Decoded, Format, format};
     use rand_xoshiro::Xoshiro256PlusPlus;
     use rand_xoshiro::rand_core::SeedableRng;
 
@@ -170,7 +220,7 @@ mod tests {
         let signature = Signature { k: 8, a: fp16, b: fp16, c: fp32, d: fp32, scale: None };
         let sum: Sum = (2..8).map(|k| vec![Summand::Product(k)]).collect();
         let mut rng = Xoshiro256PlusPlus::seed_from_u64(3);
-        let probe = probe(&signature, &[sum], 300, &(i32::MIN..=i32::MAX), &mut rng);
+        let probe = probe(&signature, &[sum], 300, (&(i32::MIN..=i32::MAX), Significands::Short), &mut rng);
         assert!(probe.dot_adds.len() > 200, "{} of 300 can be asked", probe.dot_adds.len());
         let mut asked = [0; 8];
         for question in &probe.dot_adds {
@@ -183,12 +233,43 @@ mod tests {
     }
 
     #[test]
+    fn long_significands_are_asked_about_where_that_is_wanted() {
+        let (fp16, fp32) = (format::FP16, format::FP32);
+        let signature = Signature { k: 8, a: fp16, b: fp16, c: fp32, d: fp32, scale: None };
+        let products = (0..7).map(|k| vec![Summand::Product(k)]);
+        let sum: Sum = products.chain([vec![Summand::C]]).collect();
+        // Bits after the first, of a number with so many trailing zeros.
+        let bits = |format: Format, bits: u64| match format.decode(bits) {
+            Decoded::Finite { significand, .. } if significand > 0 => {
+                significand.ilog2() - significand.trailing_zeros()
+            }
+            _ => 0,
+        };
+        let counted = |significands| {
+            let mut rng = Xoshiro256PlusPlus::seed_from_u64(5);
+            let asked =
+                probe(&signature, std::slice::from_ref(&sum), 600, (&(-14..=15), significands), &mut rng)
+                    .dot_adds;
+            assert!(asked.len() > 400, "{} of 600 can be asked", asked.len());
+            let is_long_c = |question: &&DotAdd| bits(fp32, question.c) > SHORT;
+            let is_long = |question: &&DotAdd| {
+                let mut factors = question.a.iter().zip(&question.b);
+                factors.any(|(&a, &b)| bits(fp16, a) + bits(fp16, b) > SHORT)
+            };
+            [asked.iter().filter(is_long_c).count(), asked.iter().filter(is_long).count()]
+        };
+        assert_eq!(counted(Significands::Short), [0, 0]);
+        let [of_c, of_products] = counted(Significands::Long);
+        assert!(of_c > 5 && of_products > 100, "{of_c} with c, {of_products} with products");
+    }
+
+    #[test]
     fn most_values_lie_within_what_is_asked_for() {
         let fp32 = format::FP32;
         let signature = Signature { k: 8, a: fp32, b: fp32, c: fp32, d: fp32, scale: None };
         let sum: Sum = (0..8).map(|k| vec![Summand::Product(k)]).collect();
         let mut rng = Xoshiro256PlusPlus::seed_from_u64(4);
-        let probe = probe(&signature, &[sum], 300, &(-14..=15), &mut rng);
+        let probe = probe(&signature, &[sum], 300, (&(-14..=15), Significands::Short), &mut rng);
         let exponent = |bits: u64| match fp32.decode(bits) {
             Decoded::Finite { significand, exponent, .. } if significand > 0 => Some(exponent),
             _ => None,

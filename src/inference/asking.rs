@@ -5,8 +5,9 @@ use std::ops::ControlFlow;
 use mmaprobe_model::Model;
 use mmaprobe_model::scalar::Scalar;
 use mmaprobe_probes::random::{self, Distribution};
+use mmaprobe_probes::sums::{self, Significands};
 use mmaprobe_probes::{
-    DotAdd, Edition, Probe, Signature, infinities, nans, precision, rounding, subnormals, sums, zeros,
+    DotAdd, Edition, Probe, Signature, infinities, nans, precision, rounding, subnormals, zeros,
 };
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::SeedableRng;
@@ -325,9 +326,32 @@ pub fn each_sum(evidence: &mut Evidence, outline: &Outline, seed: u64) -> Result
         .chain(&outline.closer)
         .chain(&outline.nested)
         .chain([masked]);
+    let starts = distinct(trees.cloned(), TREES_ABOUT_SUMS);
+    let starts = starts.into_iter().map(|tree| structure::start(&signature, &tree, Structure::Plain));
+    evidence.ask(vec![sums::range(&signature)])?;
+    about_sums(evidence, starts, Significands::Short, seed ^ SUMS)
+}
+
+/// Asks more about each sum of the first of these models, with long significands, too.
+///
+/// # Errors
+/// If the device fails.
+pub fn each_sum_closely(evidence: &mut Evidence, starts: &[Model], seed: u64) -> Result<(), DeviceError> {
+    let starts = starts.iter().take(TREES_ABOUT_SUMS).cloned();
+    about_sums(evidence, starts, Significands::Long, seed ^ SUMS_CLOSELY)
+}
+
+/// Asks about each sum of these models.
+fn about_sums(
+    evidence: &mut Evidence,
+    starts: impl Iterator<Item = Model>,
+    significands: Significands,
+    seed: u64,
+) -> Result<(), DeviceError> {
+    let signature = *evidence.signature();
     let mut all: Vec<sums::Sum> = Vec::new();
-    for tree in distinct(trees.cloned(), TREES_ABOUT_SUMS) {
-        for mut sum in nodewise::sums(&structure::start(&signature, &tree, Structure::Plain)) {
+    for start in starts {
+        for mut sum in nodewise::sums(&start) {
             sum.iter_mut().for_each(|summands| summands.sort_unstable());
             sum.sort_unstable();
             if !all.contains(&sum) {
@@ -336,14 +360,14 @@ pub fn each_sum(evidence: &mut Evidence, outline: &Outline, seed: u64) -> Result
         }
     }
     let each = ABOUT_SUMS / all.len().max(1);
-    let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed ^ SUMS);
-    evidence.ask(vec![sums::range(&signature)])?;
+    let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
     let within = depth::unchanged(evidence).exponents;
-    evidence.ask(vec![sums::probe(&signature, &all, each, &within, &mut rng)])
+    evidence.ask(vec![sums::probe(&signature, &all, each, (&within, significands), &mut rng)])
 }
 
 /// Sets the seeds of questions about sums apart from others.
 const SUMS: u64 = 0x73_756d_7300;
+const SUMS_CLOSELY: u64 = 0x73_756d_7301;
 
 /// Sizes of small batches, in problems, and how many of each are asked.
 const SMALL: [(usize, usize); 5] = [(1, 32), (2, 4), (3, 4), (7, 4), (31, 8)];

@@ -3,6 +3,7 @@
 mod regrouping;
 mod sharing;
 mod starts;
+mod summing;
 
 use std::ops::ControlFlow;
 
@@ -24,6 +25,11 @@ use regrouping::{REGROUPED, best_regrouped_if, explained_by_a_tree, placed, regr
 pub use sharing::shared;
 pub use starts::Starts;
 use starts::distinct;
+pub use summing::{
+    AT_FIRST, AT_LAST, ONE, exchanged_sums, few_sums, from_the_start, is_nearly_summed, of_quick_sums,
+    open_sums, quick_sums, usual_sums,
+};
+use summing::{MORE_SUMS, closer_sum_by_sum};
 
 /// A model that was looked at, and what it was started from.
 #[derive(Clone, Debug)]
@@ -50,6 +56,13 @@ impl Looked {
     fn sum_by_sum(evidence: &Evidence, start: Model, effort: Effort) -> Looked {
         let fitted = nodewise::fit(evidence, &start, nodewise::Start::Guessed, effort);
         Looked { fitted, start, is_cut: false, summed: Some((evidence.answers.len(), effort)) }
+    }
+
+    /// A quick one from other guesses: sums below the last hand on what they add as it is.
+    fn from_open_sums(evidence: &Evidence, start: Model) -> Looked {
+        let guessed = nodewise::opened(&start);
+        let fitted = nodewise::fit(evidence, &guessed, nodewise::Start::Guessed, Effort::Quick);
+        Looked { fitted, start, is_cut: false, summed: Some((evidence.answers.len(), Effort::Quick)) }
     }
 
     /// A look at a model as it is.
@@ -409,139 +422,6 @@ pub fn longer(starts: &Starts, mut looked: Vec<Looked>) -> Vec<Looked> {
     recounted(evidence, looked)
 }
 
-/// Sums of a tree whose rules are found one by one in a short time.
-const FEW_SUMS: usize = 8;
-/// And where nothing else has led further.
-const MORE_SUMS: usize = 12;
-
-/// Rules found sum by sum in the tree whose look explains most, if other trees are tried like it, in the trees that masks
-/// show, and in the one that explains most of those that a closer look does, where they have few sums. The best first.
-pub fn few_sums(starts: &Starts, mut looked: Vec<Looked>) -> Vec<Looked> {
-    let closer: Vec<Model> = starts.closer().map(|(_, start)| start).collect();
-    let best = looked.iter().map(|looked| looked.start.clone()).find(|start| closer.contains(start));
-    let most = Some(&looked[0]).filter(|most| most.is_worth_regrouping(starts.evidence));
-    let most = most.map(|most| most.start.clone());
-    let trees = most.into_iter().chain(starts.exchanged().take(1)).chain(starts.shown(0)).chain(best);
-    let found = looks_sum_by_sum(starts, trees, FEW_SUMS);
-    looked.extend(found);
-    recounted(starts.evidence, looked)
-}
-
-/// Sums of a tree that gets a quick look, sum by sum, at most.
-const MOST_SUMS: usize = 40;
-/// Trees that get one beside a model which explains nearly everything.
-pub const ONE: usize = 1;
-/// Trees that get one at once.
-pub const AT_FIRST: usize = 2;
-/// And where nothing else has led further.
-pub const AT_LAST: usize = 12;
-
-/// Quick looks, sum by sum, at so many of the trees that have got none yet: at those that exchanged summands show, each order
-/// first, at those that masks do, at the regular one that is most like what a closer look shows, and at all others; until one
-/// explains everything. The best first.
-pub fn quick_sums(starts: &Starts, mut looked: Vec<Looked>, trees: usize) -> Vec<Looked> {
-    let evidence = starts.evidence;
-    let others = starts.structures().map(|(_, start)| start);
-    let exchanged = starts.of_exchanged_orders().chain(starts.exchanged());
-    let mut quick = 0;
-    for start in exchanged.chain(starts.shown(0)).chain(starts.regular()).chain(others) {
-        let is_known = looked.iter().any(|looked| looked.is_known(evidence, &start));
-        if is_known || nodewise::individual(&start).1.len() > MOST_SUMS {
-            continue;
-        }
-        looked.push(Looked::sum_by_sum(evidence, start, Effort::Quick));
-        quick += 1;
-        if quick == trees || looked.last().is_some_and(Looked::is_explained) {
-            break;
-        }
-    }
-    recounted(evidence, looked)
-}
-
-/// Sums of a tree that masks or exchanged summands show, at most, where it gets a quick look before all others.
-const SUMS_AT_ONCE: usize = 20;
-
-/// Orders that exchanged summands show which get such a look.
-const ORDERS_AT_ONCE: usize = 4;
-
-/// Trees that then get the usual look: a quick one may explain more in a tree that is only nearly right.
-const USUAL_AT_ONCE: usize = 2;
-
-/// Where exchanged summands show an order: a quick look, sum by sum, at the regular tree that what is shown is very much
-/// like, at the trees that masks show, at the first of those that exchanged summands do, at what both show together, at the
-/// first with c elsewhere, and at the others that exchanged summands show, until one explains nearly everything, or where c
-/// is moved, everything; then the usual one at the regular tree and those which explain most. Not at the tree of a model
-/// which leaves next to nothing already. The best first.
-pub fn exchanged_sums(starts: &Starts, mut looked: Vec<Looked>) -> Vec<Looked> {
-    let evidence = starts.evidence;
-    let sums = |start: &Model| nodewise::individual(start).1.len();
-    if starts.exchanged().next().is_none() {
-        return looked;
-    }
-    // Summands that are aligned in ways of their own may look like an order where others are exchanged.
-    let moved: Vec<Model> = starts.c_moved().collect();
-    let exchanged = starts.of_exchanged_orders().take(1).chain(starts.parts().take(1)).chain(moved.clone());
-    let others = starts.of_exchanged_orders().take(ORDERS_AT_ONCE);
-    let regular = starts.of_regular_order();
-    let first = regular.iter().cloned().chain(starts.shown(0));
-    let all = distinct(first.chain(exchanged).chain(others), usize::MAX);
-    let known = Some(&looked[0]).filter(|known| known.is_all_but_explained(evidence));
-    let is_new = |start: &Model| known.is_none_or(|known| !known.has_the_same_sums(start));
-    let is_small = |start: &Model| sums(start) <= SUMS_AT_ONCE;
-    let chosen: Vec<Model> = all.into_iter().filter(|start| is_small(start) && is_new(start)).collect();
-    let is_moved = |start: &Model| moved.iter().any(|moved| moved.tree.has_the_same_sums(&start.tree));
-    let before = looked.len();
-    let mut is_found = false;
-    for start in chosen {
-        // Where c is moved, nearly the same order may explain everything.
-        if is_found && !is_moved(&start) {
-            continue;
-        }
-        looked.push(Looked::sum_by_sum(evidence, start, Effort::Quick));
-        is_found |= looked.last().is_some_and(|quick| quick.is_nearly_explained(evidence));
-        if looked.last().is_some_and(|quick| quick.is_explained() || is_found && !is_moved(&quick.start)) {
-            break;
-        }
-    }
-    if is_found {
-        return recounted(evidence, looked);
-    }
-    let mut best: Vec<&Looked> =
-        looked.iter().skip(before).filter(|quick| quick.is_worth_regrouping(evidence)).collect();
-    best.sort_by_key(|quick| (regular.as_ref() != Some(&quick.start), quick.fitted.contradicted));
-    let best: Vec<Model> = best.into_iter().take(USUAL_AT_ONCE).map(|quick| quick.start.clone()).collect();
-    for start in best {
-        looked.push(Looked::sum_by_sum(evidence, start, Effort::Usual));
-        if looked.last().is_some_and(|usual| usual.is_nearly_explained(evidence)) {
-            break;
-        }
-    }
-    recounted(evidence, looked)
-}
-
-/// Rules found sum by sum in the likeliest trees, where a model explains nearly everything after more was asked. The best,
-/// if there is any.
-pub fn from_the_start(starts: &Starts) -> Option<Fitted> {
-    looks_sum_by_sum(starts, starts.shown(1), MORE_SUMS)
-        .into_iter()
-        .map(|looked| looked.fitted)
-        .min_by_key(|fitted| fitted.contradicted)
-}
-
-/// Looks, sum by sum, at those of these trees that have so many sums at most, until one explains nearly everything.
-fn looks_sum_by_sum(starts: &Starts, trees: impl Iterator<Item = Model>, most: usize) -> Vec<Looked> {
-    let mut looked: Vec<Looked> = Vec::new();
-    for start in trees.filter(|start| nodewise::individual(start).1.len() <= most) {
-        if looked.last().is_some_and(|looked| looked.is_nearly_explained(starts.evidence)) {
-            break;
-        }
-        if looked.iter().all(|known| !known.start.tree.has_the_same_sums(&start.tree)) {
-            looked.push(Looked::sum_by_sum(starts.evidence, start, Effort::Usual));
-        }
-    }
-    looked
-}
-
 /// These models with what contradicts each of all that has been asked, the best first.
 pub fn scored(evidence: &Evidence, models: Vec<Fitted>) -> Vec<Fitted> {
     let mut models: Vec<Fitted> =
@@ -549,27 +429,6 @@ pub fn scored(evidence: &Evidence, models: Vec<Fitted>) -> Vec<Fitted> {
     // A stable sort: the first among equals.
     models.sort_by_key(|fitted| fitted.contradicted);
     models
-}
-
-/// Trees whose rules are looked for sum by sum once more, closely.
-const CLOSER: usize = 3;
-
-/// A closer look, sum by sum, at the best of the trees that were looked at in that way, where they have few sums. The
-/// best first.
-fn closer_sum_by_sum(evidence: &Evidence, mut looked: Vec<Looked>) -> Vec<Looked> {
-    let is_worth_it = |looked: &&Looked| {
-        looked.is_summed(evidence)
-            && Effort::is_closer(nodewise::individual(&looked.start).0.tree.rules.len())
-    };
-    let best: Vec<Model> =
-        looked.iter().filter(is_worth_it).take(CLOSER).map(|looked| looked.start.clone()).collect();
-    for start in best {
-        looked.push(Looked::sum_by_sum(evidence, start, Effort::Close));
-        if looked.last().is_some_and(|looked| looked.is_nearly_explained(evidence)) {
-            break;
-        }
-    }
-    recounted(evidence, looked)
 }
 
 /// Makes so many of the looks that were cut short longer, until one explains everything.

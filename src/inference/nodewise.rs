@@ -10,7 +10,7 @@
 use std::collections::HashSet;
 
 use mmaprobe_model::scalar::Scalar;
-use mmaprobe_model::tree::{Model, Node, RuleId};
+use mmaprobe_model::tree::{Added, Model, Node, Normalised, Rule, RuleId};
 use mmaprobe_probes::Summand;
 use mmaprobe_probes::sums::Sum;
 use rayon::prelude::*;
@@ -175,6 +175,17 @@ impl Left {
 /// number of threads.
 pub fn fit(evidence: &Evidence, start: &Model, rules: Start, effort: Effort) -> Fitted {
     fit_in_order(evidence, individual(start), rules, effort)
+}
+
+/// A model with a rule for each sum, of which all but the root's hand on what they add as it is, not normalised.
+pub fn opened(model: &Model) -> Model {
+    let (mut opened, order) = individual(model);
+    for &rule in order.iter().skip(1) {
+        let exact = Added::Exact;
+        let normalised = Normalised::No { exponent: None };
+        opened.tree.rules[rule] = Rule { added: exact, normalised, ..opened.tree.rules[rule].clone() };
+    }
+    opened
 }
 
 /// The same, for rules that sums share: those of a model, of which the root's is no other sum's.
@@ -594,4 +605,26 @@ fn merged(answers: &[&Answered], model: &Model) -> Model {
         best = found.unwrap_or(best);
     }
     best.canonical()
+}
+
+#[cfg(test)]
+mod tests {
+    use mmaprobe_model::format::{FP16, FP32};
+
+    use super::*;
+
+    #[test]
+    fn open_sums_hand_on_what_they_add_and_the_last_rounds_as_before() {
+        let model = Model::chain_of_fma(FP16, FP32, 3);
+        let opened = opened(&model);
+        assert_eq!(opened.check(), Ok(()));
+        assert!(opened.tree.has_the_same_sums(&model.tree));
+        let (_, order) = individual(&model);
+        let [root, inside @ ..] = &order[..] else { panic!("there are sums") };
+        assert_eq!(opened.tree.rules[*root], model.tree.rules[0]);
+        assert_eq!(inside.len(), 2);
+        for &rule in inside {
+            assert_eq!(opened.tree.rules[rule].normalised, Normalised::No { exponent: None });
+        }
+    }
 }

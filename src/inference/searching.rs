@@ -157,12 +157,9 @@ fn anew(
     }
     if !looked[0].is_explained() {
         say(progress, evidence, "search for rules, sum by sum", &looked[0].fitted);
-        let before = looked.len();
-        looked = looking::exchanged_sums(starts, looked);
-        if looked.len() > before && looked[0].is_nearly_explained(evidence) {
-            looked = looking::best_regrouped(evidence, looked);
-        }
+        looked = sums_at_once(evidence, outline, looked, seed)?;
     }
+    let starts = &Starts { evidence, outline };
     let summed = looked.iter().filter(|looked| looked.is_summed_at_all(evidence));
     // Where a rule for each sum explains most answers, sums hardly share any.
     let is_summed = summed.clone().any(|looked| looked.is_mostly_explained(evidence));
@@ -226,6 +223,33 @@ fn anew(
     }
     let found = pursued(evidence, None, found, seed.wrapping_add(2 * TIME * DISPUTES), progress)?;
     Ok(Searched::Best(Box::new(found)))
+}
+
+/// Looks, sum by sum, at trees that exchanged summands show, if they show any; where quick ones do not explain nearly
+/// everything, more is asked about each sum of the best, for quick ones from other guesses.
+fn sums_at_once(
+    evidence: &mut Evidence,
+    outline: &Outline,
+    mut looked: Vec<Looked>,
+    seed: u64,
+) -> Result<Vec<Looked>, DeviceError> {
+    let before = looked.len();
+    looked = looking::exchanged_sums(&Starts { evidence, outline }, looked);
+    if looked.len() == before {
+        return Ok(looked);
+    }
+    if !looking::is_nearly_summed(evidence, &looked) {
+        let trees = looking::of_quick_sums(&looked);
+        asking::each_sum_closely(evidence, &trees, seed)?;
+        looked = looking::open_sums(evidence, looked, trees);
+    }
+    if !looking::is_nearly_summed(evidence, &looked) {
+        looked = looking::usual_sums(&Starts { evidence, outline }, looked);
+    }
+    if looked[0].is_nearly_explained(evidence) {
+        looked = looking::best_regrouped(evidence, looked);
+    }
+    Ok(looked)
 }
 
 /// Asks where models that explain nearly everything fail or disagree, and then looks at them anew, as long as
