@@ -17,7 +17,7 @@ use mmaprobe_machines::{Unit, defect, features, generate, words};
 
 use crate::batch::ask;
 use crate::bits::{Shown, ShownDotAdd};
-use crate::characterize::{accusation, characterize};
+use crate::characterize::{Named, accusation, characterize};
 use crate::device::machine::MachineDevice;
 use crate::device::{Device, Instruction, sheet};
 use crate::inference::{Options, Silent, distrusted};
@@ -172,7 +172,7 @@ pub fn run(plan: &Plan, done: &(dyn Fn(&Tried) + Sync)) -> Vec<Tried> {
         for _ in 0..rayon::current_num_threads().min(units.len()) {
             scope.spawn(|| {
                 while let Some(&which) = units.get(next.fetch_add(1, Ordering::Relaxed) as usize) {
-                    let tried = attempt(plan, which);
+                    let tried = attempt(plan, which, &Silent);
                     done(&tried);
                     all.lock().unwrap_or_else(std::sync::PoisonError::into_inner).push(tried);
                 }
@@ -184,11 +184,11 @@ pub fn run(plan: &Plan, done: &(dyn Fn(&Tried) + Sync)) -> Vec<Tried> {
     all
 }
 
-/// Tries one unit.
+/// Tries one unit; what characterising it does is shown as it goes.
 ///
 /// It is asked from one thread: what a unit with a memory answers must not depend on how threads take
 /// turns.
-pub fn attempt(plan: &Plan, which: Which) -> Tried {
+pub fn attempt(plan: &Plan, which: Which, shown: &(dyn Named + Sync)) -> Tried {
     let start = Instant::now();
     let unit = which.unit(plan.seed);
     let mut description = words::describe(&unit.machine);
@@ -212,9 +212,8 @@ pub fn attempt(plan: &Plan, which: Which) -> Tried {
         let judge = || {
             pool.install(|| match which {
                 Which::Function(_) => accused(&device).map(|(verdict, reason)| (None, verdict, reason)),
-                _ => {
-                    judge(&device, plan, which).map(|(sheet, verdict, reason)| (Some(sheet), verdict, reason))
-                }
+                _ => judge(&device, plan, which, shown)
+                    .map(|(sheet, verdict, reason)| (Some(sheet), verdict, reason)),
             })
         };
         catch_unwind(AssertUnwindSafe(judge))
@@ -268,12 +267,17 @@ fn called(
 }
 
 /// The sheet, whether what it says holds, and why not. `Err` if the tool failed.
-fn judge(device: &MachineDevice, plan: &Plan, which: Which) -> Result<(Sheet, Verdict, String), String> {
+fn judge(
+    device: &MachineDevice,
+    plan: &Plan,
+    which: Which,
+    shown: &dyn Named,
+) -> Result<(Sheet, Verdict, String), String> {
     let instructions = device.instructions();
     let options =
         Options { validate: plan.validate.saturating_mul(CLAIMED), seed: SEED, edition: Edition::LATEST };
     let sheet =
-        characterize(device, instructions, &options, None, &Silent).map_err(|error| error.to_string())?;
+        characterize(device, instructions, &options, None, shown).map_err(|error| error.to_string())?;
     let sheet = yaml::parse(&yaml::write(&sheet), Path::new("the sheet"))
         .map_err(|error| format!("the sheet cannot be read again: {error}"))?;
     let [entry] = &sheet.instructions[..] else {

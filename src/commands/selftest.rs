@@ -3,6 +3,7 @@
 use super::{Failure, Outcome, print, print_json, width};
 use crate::cli::{Output, Selftest};
 use crate::output;
+use crate::progress::Display;
 use crate::selftest::report::Line;
 use crate::selftest::{Plan, Tried, attempt, report, run as run_all};
 use crate::sheet::yaml;
@@ -17,7 +18,9 @@ pub fn run(arguments: &Selftest, format: Output) -> Result<Outcome, Failure> {
         validate: *validate,
     };
     if let Some(which) = only {
-        let tried = attempt(&plan, *which);
+        let display = Display::new();
+        let tried = attempt(&plan, *which, &display);
+        display.clear();
         progress(&tried);
         if format == Output::Json {
             print_json(&[Line::of(&tried)])?;
