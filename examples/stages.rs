@@ -23,7 +23,7 @@ use mmaprobe::model::format::{Format, RoundTo};
 use mmaprobe::model::scalar::Scalar;
 use mmaprobe::model::tree::{Added, Normalised, Rule};
 use mmaprobe_machines::{Unit, generate, words};
-use mmaprobe_probes::{DotAdd, Edition};
+use mmaprobe_probes::DotAdd;
 
 /// Random dot-adds that a model is validated on: as many as `selftest` takes by default.
 const VALIDATED: u64 = 100_000;
@@ -68,7 +68,7 @@ fn main() {
     let truth = translation::model(&machine);
     let device = MachineDevice::new(&format!("machine {index} of seed {seed}"), Unit::sound(machine));
     let instruction = &device.instructions()[0];
-    let options = Options { validate: VALIDATED, seed: 1, edition: Edition::LATEST };
+    let options = Options { validate: VALIDATED, seed: 1 };
     let began = Instant::now();
     let timed = Timed(began);
     if what == "all" {
@@ -83,7 +83,7 @@ fn main() {
     }
     let mut evidence = Evidence::new(&device, instruction);
     let answers = &mut evidence;
-    asking::first(answers, options.seed, options.edition).expect("a machine answers");
+    asking::first(answers, options.seed).expect("a machine answers");
     let ControlFlow::Continue(mut outline) = asking::outline(answers, &timed).expect("a machine answers")
     else {
         panic!("a sound machine is distrusted");

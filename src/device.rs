@@ -61,8 +61,8 @@ pub trait Device: Sync {
         true
     }
 
-    /// The edition of the questions that it can answer: of those that were asked when its answers were recorded, if they
-    /// were.
+    /// The edition of the first questions that it can answer: of those that were asked when its answers were recorded, if
+    /// they were.
     fn edition(&self) -> Edition {
         Edition::LATEST
     }

@@ -46,7 +46,7 @@ use std::ops::ControlFlow;
 
 use mmaprobe_model::Model;
 use mmaprobe_model::scalar::Scalar;
-use mmaprobe_probes::{DotAdd, Edition};
+use mmaprobe_probes::DotAdd;
 
 use crate::device::{Device, DeviceError, Instruction};
 use crate::validation::{Outcome, Plan};
@@ -67,9 +67,6 @@ pub struct Options {
     pub validate: u64,
     /// Seed of everything random.
     pub seed: u64,
-    /// The edition of the questions: the one that a device [has been asked](Device::edition) if its answers are
-    /// recorded, the latest if not.
-    pub edition: Edition,
 }
 
 /// How far inference got.
@@ -167,11 +164,11 @@ const MOVES: u64 = 16;
 /// probes.
 fn opened(
     evidence: &mut Evidence,
-    (seed, edition): (u64, Edition),
+    seed: u64,
     progress: &dyn Progress,
 ) -> Result<ControlFlow<Distrust, Outline>, DeviceError> {
     progress.step("is it a function?", None);
-    asking::first(evidence, seed, edition)?;
+    asking::first(evidence, seed)?;
     let (distrust, spent) = trust::check(evidence.device(), evidence.instruction(), seed)?;
     evidence.rounds += spent.rounds;
     evidence.dot_adds += spent.dot_adds;
@@ -192,7 +189,7 @@ pub fn distrusted(
     seed: u64,
 ) -> Result<Option<Distrust>, DeviceError> {
     let mut evidence = Evidence::new(device, instruction);
-    match opened(&mut evidence, (seed, device.edition()), &Silent)? {
+    match opened(&mut evidence, seed, &Silent)? {
         ControlFlow::Break(distrust) => Ok(Some(distrust)),
         ControlFlow::Continue(_) => asking::again(&mut evidence),
     }
@@ -222,7 +219,7 @@ pub fn characterize_with(
     progress: &dyn Progress,
 ) -> Result<Finding, DeviceError> {
     let mut finding = Finding::of(Conclusion::ModeWithoutEffect);
-    let mut outline = match opened(evidence, (options.seed, options.edition), progress)? {
+    let mut outline = match opened(evidence, options.seed, progress)? {
         ControlFlow::Continue(outline) => outline,
         ControlFlow::Break(distrust) => {
             finding.conclusion = Conclusion::Distrusted(distrust);

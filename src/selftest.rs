@@ -21,9 +21,9 @@ use crate::characterize::{Named, accusation, characterize};
 use crate::device::machine::MachineDevice;
 use crate::device::{Device, Instruction, sheet};
 use crate::inference::{Options, Silent, distrusted};
+use crate::probes::DotAdd;
 use crate::probes::boundaries::Boundaries;
 use crate::probes::random::Distribution;
-use crate::probes::{DotAdd, Edition};
 use crate::sheet::schema::{self, Counterexample, NanPayloads};
 use crate::sheet::{Entry, Sheet, Status, yaml};
 use crate::validation::{self, Nans, SparseMismatch, SparsePlan};
@@ -184,7 +184,7 @@ pub fn run(plan: &Plan, done: &(dyn Fn(&Tried) + Sync)) -> Vec<Tried> {
     all
 }
 
-/// Tries one unit; what characterising it does is shown as it goes.
+/// Tries one unit; what is done with one that is characterised is shown as it goes.
 ///
 /// It is asked from one thread: what a unit with a memory answers must not depend on how threads take
 /// turns.
@@ -274,8 +274,7 @@ fn judge(
     shown: &dyn Named,
 ) -> Result<(Sheet, Verdict, String), String> {
     let instructions = device.instructions();
-    let options =
-        Options { validate: plan.validate.saturating_mul(CLAIMED), seed: SEED, edition: Edition::LATEST };
+    let options = Options { validate: plan.validate.saturating_mul(CLAIMED), seed: SEED };
     let sheet =
         characterize(device, instructions, &options, None, shown).map_err(|error| error.to_string())?;
     let sheet = yaml::parse(&yaml::write(&sheet), Path::new("the sheet"))
@@ -299,6 +298,7 @@ fn judge(
         _ if is_defective => (Verdict::WrongClaim, "a unit that is no function got a sum tree".to_string()),
         Status::Characterized | Status::Ambiguous | Status::ModeWithoutEffect | Status::Published => {
             let seed = plan.seed.rotate_left(17) ^ plan.validate ^ FRESH;
+            shown.named(&entry.name).step("fresh inputs", None);
             match mismatch(device, &sheet, plan.validate, seed)? {
                 Some(counterexample) => (Verdict::WrongClaim, counterexample),
                 None if is_ambiguous(entry) => (Verdict::AmbiguousButEqual, String::new()),
@@ -421,7 +421,7 @@ mod tests {
     }
 
     fn sheet_of(device: &MachineDevice) -> Sheet {
-        let options = Options { validate: 500, seed: 1, edition: Edition::LATEST };
+        let options = Options { validate: 500, seed: 1 };
         characterize(device, device.instructions(), &options, None, &Silent).expect("machines do not fail")
     }
 

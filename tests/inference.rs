@@ -11,11 +11,10 @@ use mmaprobe::inference::{self, Conclusion, Finding, Options, Silent};
 use mmaprobe::model::format::{self, BF16, FP16, FP32, FP64};
 use mmaprobe::model::tree::{Added, InputSubnormals, NanRule, Node};
 use mmaprobe::model::{Decoded, Format, Model};
-use mmaprobe::probes::Edition;
 use support::Fake;
 
 fn characterize(device: &dyn Device) -> Finding {
-    let options = Options { validate: 60_000, seed: 11, edition: Edition::LATEST };
+    let options = Options { validate: 60_000, seed: 11 };
     inference::characterize(device, &device.instructions()[0], &options, &Silent)
         .expect("the device does not fail")
 }

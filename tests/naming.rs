@@ -13,7 +13,6 @@ use mmaprobe::inference::{Options, Silent};
 use mmaprobe::model::naming::{Named, name};
 use mmaprobe::model::tree::Node;
 use mmaprobe::model::{Model, format};
-use mmaprobe::probes::Edition;
 use mmaprobe::sheet::Arithmetic;
 
 #[test]
@@ -44,7 +43,7 @@ fn characterized(models: Vec<Model>) -> Vec<(String, Vec<String>)> {
         provenance: Provenance::Simulated,
     };
     let device = Simulated::new(identity, models.into_iter().enumerate().map(instruction).collect()).unwrap();
-    let options = Options { validate: 20_000, seed: 1, edition: Edition::LATEST };
+    let options = Options { validate: 20_000, seed: 1 };
     let sheet = characterize(&device, device.instructions(), &options, None, &Silent).unwrap();
     sheet.instructions.into_iter().map(|entry| (entry.algorithm, entry.notes)).collect()
 }
@@ -80,7 +79,7 @@ fn virtual_devices_are_named_as_published() {
         let mut published = published_sheet(architecture).expect("there is something published");
         published.instructions.retain(|entry| only.is_empty() || entry.name == only);
         let device = simulate(&published, architecture.name.clone()).unwrap();
-        let options = Options { validate: 1000, seed: 1, edition: Edition::LATEST };
+        let options = Options { validate: 1000, seed: 1 };
         let found = characterize(&device, device.instructions(), &options, None, &Silent).unwrap();
         for (found, published) in found.instructions.iter().zip(&published.instructions) {
             assert_eq!((&found.name, &found.algorithm), (&published.name, &published.algorithm));

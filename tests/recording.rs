@@ -12,6 +12,7 @@ use flate2::write::GzEncoder;
 use mmaprobe::device::record::Recorder;
 use mmaprobe::device::replay::Replay;
 use mmaprobe::device::{Batch, Device, DeviceError, Fault, Identity, Instruction, Provenance};
+use mmaprobe::inference::{self, Conclusion, Options, Silent};
 use mmaprobe::model::format::{E2M1, FP16, FP32, UE8M0};
 use mmaprobe::model::tree::Scale;
 use mmaprobe::probes::Edition;
@@ -355,6 +356,52 @@ fn a_recording_keeps_the_edition_of_its_questions() {
     let next = Edition::LATEST.number() + 1;
     fs::write(&path, gzip(&header.replace(&said, &format!("\"questions\":{next},")))).unwrap();
     open_fails(&path, &[&format!("questions are of edition {next}"), "editions 1 to"]);
+}
+
+/// A recording that says of its questions what is not so.
+struct Mistaken(Replay);
+
+impl Device for Mistaken {
+    fn identity(&self) -> &Identity {
+        self.0.identity()
+    }
+
+    fn instructions(&self) -> &[Instruction] {
+        self.0.instructions()
+    }
+
+    fn edition(&self) -> Edition {
+        Edition::LATEST
+    }
+
+    fn run(&self, instruction: &Instruction, batch: &Batch) -> Result<Vec<u8>, DeviceError> {
+        self.0.run(instruction, batch)
+    }
+}
+
+/// What a real GPU was asked in the first edition can be asked again, and only so; and recorded again.
+#[test]
+fn a_recording_of_the_first_edition_is_asked_as_it_was() {
+    let h100 =
+        || Replay::open(concat!(env!("CARGO_MANIFEST_DIR"), "/reports/measured/nvidia-h100-80gb-hbm3.rec"));
+    assert_eq!(h100().unwrap().edition(), Edition::First);
+    let characterize = |device: &dyn Device| {
+        let instruction = device.instruction("mma.m16n8k8.f16.f16.f16.f16").unwrap();
+        let options = Options { validate: 0, seed: 1 };
+        inference::characterize(device, &instruction, &options, &Silent).map(|finding| finding.conclusion)
+    };
+    let Conclusion::Characterized(found) = characterize(&h100().unwrap()).unwrap() else {
+        panic!("it is not characterized");
+    };
+    let error = characterize(&Mistaken(h100().unwrap())).unwrap_err();
+    assert!(matches!(error.fault, Fault::NotRecorded(_)), "{error}");
+
+    let (_directory, path) = directory();
+    let recorder = Recorder::create(h100().unwrap(), &path, false).unwrap();
+    characterize(&recorder).unwrap();
+    recorder.finish().unwrap();
+    let again = characterize(&Replay::open(&path).unwrap()).unwrap();
+    assert!(matches!(again, Conclusion::Characterized(model) if model == found));
 }
 
 fn gzip(text: &str) -> Vec<u8> {

@@ -1,12 +1,13 @@
-//! Editions of the questions: what is asked at first, and in which order.
+//! Editions of the questions: in which order the first of all, random ones, are asked.
 //!
-//! A recording answers whole batches, those of the questions that were asked when it was made. Where their
-//! order changes, the one before stays an edition, so that what has been recorded can be asked again.
+//! A recording answers whole batches, those of the questions that were asked when it was made. Where the order of
+//! what every search asks first changes, the one before stays an edition, so that a recording is not lost by that.
+//! What a search asks later depends on what it makes of the answers, and may change without an edition.
 
 /// An edition of the questions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Edition {
-    /// The first of all questions are random bits, and then random numbers.
+    /// Random bits come first, and then random numbers.
     First,
     /// Random bits come after random numbers: most answers to bits are infinite or NaN where factors have wide
     /// exponents, and a device that changes for good after few answers would have been asked nothing else.

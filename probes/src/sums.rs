@@ -23,9 +23,10 @@ pub type Sum = Vec<Vec<Summand>>;
 /// How long significands are in questions about sums.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Significands {
-    /// All have few bits: [nine](SHORT) after the first, at most.
+    /// All have few bits: nine after the first, at most.
     Short,
-    /// In half of the questions, one has as many bits as its summand holds, or fewer.
+    /// In half of the questions, one has as many bits as its summand holds, but no more than 30
+    /// after the first, or fewer.
     Long,
 }
 
@@ -135,7 +136,8 @@ const SHORT: u32 = 9;
 const LONGEST_SIGNIFICAND: u32 = 30;
 
 /// A question with these values, one of which has got a long significand; `None` if the formats hold it with no number
-/// of bits. Beside a long one, the last bit that is kept of another summand decides how the sum is rounded.
+/// of bits. What is lost of a sum with many bits shows how it is rounded more often than what is lost of one with few.
+/// A value that was to cancel the long one no longer does, and leaves its last bits.
 fn with_a_long_one(
     signature: &Signature,
     mut values: Vec<(Summand, Dyadic)>,

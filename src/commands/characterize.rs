@@ -4,7 +4,7 @@ use super::open;
 use super::{Failure, Outcome, print, select};
 use crate::catalog::Catalog;
 use crate::characterize::{Unfinished, characterize};
-use crate::cli::{Characterize, Thoroughness};
+use crate::cli::Characterize;
 use crate::device::Device;
 use crate::inference::Options;
 use crate::progress::Display;
@@ -14,8 +14,7 @@ pub fn run(arguments: &Characterize, catalog: &Catalog) -> Result<Outcome, Failu
     let device = open::open(&arguments.device.device, arguments.device.timeout, catalog)?;
     let instructions = select(device.as_ref(), arguments.instruction.as_deref())?;
     let device = open::recorded(device, &[&arguments.device.device], &arguments.record)?;
-    let Thoroughness { validate, seed, .. } = arguments.thoroughness;
-    let options = Options { validate, seed, edition: device.edition() };
+    let options = Options { validate: arguments.thoroughness.validate, seed: arguments.thoroughness.seed };
     let display = Display::new();
     let result =
         characterize(device.as_ref(), &instructions, &options, arguments.thoroughness.date.clone(), &display)

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use super::{Failure, Outcome, open, print, report, width};
 use crate::catalog::{Architecture, Catalog};
 use crate::characterize::{Unfinished, characterize};
-use crate::cli::{Onboard, Thoroughness};
+use crate::cli::Onboard;
 use crate::device::record::Recorder;
 use crate::device::replay::Replay;
 use crate::device::{Device, Instruction};
@@ -210,8 +210,7 @@ fn found(
     instructions: &[Instruction],
 ) -> Result<Sheet, Failure> {
     let device = Recorder::create(device, &files.recording, arguments.force)?;
-    let Thoroughness { validate, seed, .. } = arguments.thoroughness;
-    let options = Options { validate, seed, edition: device.edition() };
+    let options = Options { validate: arguments.thoroughness.validate, seed: arguments.thoroughness.seed };
     let display = Display::new();
     let result = characterize(&device, instructions, &options, arguments.thoroughness.date.clone(), &display)
         .map_err(|Unfinished { error, .. }| error)

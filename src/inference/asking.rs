@@ -55,11 +55,12 @@ pub struct Outline {
 }
 
 /// Asks random inputs. Of all that is asked, this says most about everything: asked before anything else, it
-/// shows that a device was another one before it changed for good.
+/// shows that a device was another one before it changed for good. A recording is asked in the order in which it was.
 ///
 /// # Errors
 /// If the device fails.
-pub fn first(evidence: &mut Evidence, seed: u64, edition: Edition) -> Result<(), DeviceError> {
+pub fn first(evidence: &mut Evidence, seed: u64) -> Result<(), DeviceError> {
+    let edition = evidence.device().edition();
     evidence.ask(vec![random_probe(evidence.signature(), seed, edition)])
 }
 
@@ -332,7 +333,7 @@ pub fn each_sum(evidence: &mut Evidence, outline: &Outline, seed: u64) -> Result
     about_sums(evidence, starts, Significands::Short, seed ^ SUMS)
 }
 
-/// Asks more about each sum of the first of these models, with long significands, too.
+/// Asks more about each sum of the first two of these models, with long significands, too.
 ///
 /// # Errors
 /// If the device fails.
@@ -557,7 +558,7 @@ fn each_around(signature: &Signature, question: &DotAdd) -> Vec<DotAdd> {
 #[cfg(test)]
 pub fn of_sound(device: &dyn Device, seed: u64) -> (Evidence<'_>, Outline) {
     let mut evidence = Evidence::new(device, &device.instructions()[0]);
-    first(&mut evidence, seed, Edition::LATEST).expect("it answers");
+    first(&mut evidence, seed).expect("it answers");
     let ControlFlow::Continue(mut outline) = outline(&mut evidence, &super::Silent).expect("it answers")
     else {
         panic!("a sound device is distrusted");

@@ -310,7 +310,6 @@ mod tests {
 
     use mmaprobe_machines::{Machine, Unit};
     use mmaprobe_model::format;
-    use mmaprobe_probes::Edition;
 
     use super::*;
     use crate::device::machine::MachineDevice;
@@ -369,8 +368,7 @@ mod tests {
         let mut many = few.clone();
         many.tree.rules = vec![few.tree.rules[0].clone(); MANY_RULES + 1];
         let screened = |validate: u64, model: &Model| {
-            let Number { dot_adds, sparse, .. } =
-                Number::of(&Options { validate, seed: 1, edition: Edition::LATEST }).screen(model);
+            let Number { dot_adds, sparse, .. } = Number::of(&Options { validate, seed: 1 }).screen(model);
             (dot_adds, sparse)
         };
         assert_eq!(screened(25_000, &few), (5_000, 50_000));

@@ -624,6 +624,7 @@ mod tests {
         assert_eq!(opened.tree.rules[*root], model.tree.rules[0]);
         assert_eq!(inside.len(), 2);
         for &rule in inside {
+            assert_eq!(opened.tree.rules[rule].added, Added::Exact);
             assert_eq!(opened.tree.rules[rule].normalised, Normalised::No { exponent: None });
         }
     }

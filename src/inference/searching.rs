@@ -238,12 +238,12 @@ fn sums_at_once(
     if looked.len() == before {
         return Ok(looked);
     }
-    if !looking::is_nearly_summed(evidence, &looked) {
-        let trees = looking::of_quick_sums(&looked);
+    if !looking::sums_explain_nearly(evidence, &looked) {
+        let trees = looking::best_quick_trees(&looked);
         asking::each_sum_closely(evidence, &trees, seed)?;
         looked = looking::open_sums(evidence, looked, trees);
     }
-    if !looking::is_nearly_summed(evidence, &looked) {
+    if !looking::sums_explain_nearly(evidence, &looked) {
         looked = looking::usual_sums(&Starts { evidence, outline }, looked);
     }
     if looked[0].is_nearly_explained(evidence) {

@@ -35,7 +35,7 @@ pub const AT_FIRST: usize = 2;
 /// And where nothing else has led further.
 pub const AT_LAST: usize = 12;
 
-/// Quick looks, sum by sum, at so many of the trees that have got none yet: at those that exchanged summands show, each order
+/// Quick looks, sum by sum, at so many of the trees that have got none with what has been asked since: at those that exchanged summands show, each order
 /// first, at those that masks do, at the regular one that is most like what a closer look shows, and at all others; until one
 /// explains everything. The best first.
 pub fn quick_sums(starts: &Starts, mut looked: Vec<Looked>, trees: usize) -> Vec<Looked> {
@@ -108,7 +108,7 @@ fn at_once(starts: &Starts, looked: &[Looked]) -> Vec<Model> {
 const SECOND: usize = 4;
 
 /// The trees of the quick looks, sum by sum, that explain most, the best first.
-pub fn of_quick_sums(looked: &[Looked]) -> Vec<Model> {
+pub fn best_quick_trees(looked: &[Looked]) -> Vec<Model> {
     let quick = looked.iter().filter(|looked| looked.summed.is_some());
     quick.take(SECOND).map(|quick| quick.start.clone()).collect()
 }
@@ -126,14 +126,15 @@ pub fn open_sums(evidence: &Evidence, mut looked: Vec<Looked>, trees: Vec<Model>
 }
 
 /// Whether rules that were found sum by sum explain nearly everything.
-pub fn is_nearly_summed(evidence: &Evidence, looked: &[Looked]) -> bool {
+pub fn sums_explain_nearly(evidence: &Evidence, looked: &[Looked]) -> bool {
     looked.iter().any(|looked| looked.summed.is_some() && looked.is_nearly_explained(evidence))
 }
 
 /// Trees that then get the usual look: a quick one may explain more in a tree that is only nearly right.
 const USUAL_AT_ONCE: usize = 2;
 
-/// The usual look, sum by sum, at the regular tree and at those in which quick ones explain most. The best first.
+/// The usual look, sum by sum, from the first guesses, at the regular tree and at those in which quick ones explain most.
+/// The best first.
 pub fn usual_sums(starts: &Starts, mut looked: Vec<Looked>) -> Vec<Looked> {
     let evidence = starts.evidence;
     let regular = starts.of_regular_order();
