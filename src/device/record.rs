@@ -8,9 +8,9 @@
 //! {"mmaprobe-recording":1,"tool":VERSION,"questions":EDITION,"identity":{…},"instructions":[…]}
 //! ```
 //!
-//! with instructions as the device protocol describes them, and `mode_of` where there is one. Without `questions`, the
-//! [edition](Edition) of what was asked is the first. Every
-//! further member is a batch: one line of JSON, and the arrays as the device protocol has them.
+//! with instructions as the device protocol describes them, and `mode_of` where there is one. Without
+//! `questions`, the [edition](Edition) of what was asked is the first. Every further member is a batch:
+//! one line of JSON, and the arrays as the device protocol has them.
 //!
 //! ```text
 //! {"instruction":NAME,"count":N,"bytes":{"a":…,"b":…,"c":…,"sa":…,"sb":…,"d":…}}

@@ -60,9 +60,8 @@ impl Looked {
 
     /// A quick one from other guesses: sums below the last hand on what they add as it is.
     fn from_open_sums(evidence: &Evidence, start: Model) -> Looked {
-        let guessed = nodewise::opened(&start);
-        let fitted = nodewise::fit(evidence, &guessed, nodewise::Start::Guessed, Effort::Quick);
-        Looked { fitted, start, is_cut: false, summed: Some((evidence.answers.len(), Effort::Quick)) }
+        let looked = Looked::sum_by_sum(evidence, nodewise::opened(&start), Effort::Quick);
+        Looked { start, ..looked }
     }
 
     /// A look at a model as it is.
