@@ -97,7 +97,11 @@ pub fn improve_within(
         } else {
             thinned(&all, most.max(1))
         };
-        let turns = if is_stuck { &[Turn::Once] } else { Turn::of(stage.class) };
+        let turns = match stage {
+            _ if is_stuck => &[Turn::Once],
+            Stage::LAST => Turn::AT_LAST,
+            _ => Turn::of(stage.class),
+        };
         fitted = improve_on(evidence, fitted, &answers, stage.class, turns, budget);
         is_stuck = fitted.contradicted > 0;
         if fitted.contradicted > tolerated(answers.len()) {
@@ -344,6 +348,10 @@ impl Turn {
     /// Those that tell which summands are aligned in ways of their own, and in which.
     pub const ABOUT_PLACES: &[Turn] = &[Turn::Once, Turn::Jointly, Turn::Positions, Turn::Places];
 
+    /// Those that lead on with all answers: in formats with little range, sums that may overflow alone show how small
+    /// summands are rounded.
+    const AT_LAST: &[Turn] = &[Turn::Once, Turn::Jointly, Turn::Positions, Turn::Far];
+
     /// Those that lead on with answers of a class.
     pub fn of(class: Class) -> &'static [Turn] {
         match class {
@@ -398,10 +406,11 @@ impl Turn {
                 }
                 groups.push((model.clone(), turned));
             }
-            Turn::Positions => groups.push((model.clone(), knobs::turn_positions(model))),
-            Turn::Twice => groups.extend(knobs::turn_twice(model, signature)),
             // Where more is wrong, that is not why.
             Turn::Far | Turn::Places if best.contradicted > answers.len() / MOSTLY => {}
+            Turn::Positions if class > Class::Plain && best.contradicted > answers.len() / MOSTLY => {}
+            Turn::Positions => groups.push((model.clone(), knobs::turn_positions(model))),
+            Turn::Twice => groups.extend(knobs::turn_twice(model, signature)),
             Turn::Places => {
                 let mut turned = knobs::turn_places(model);
                 turned.extend(knobs::turn_own_places(model));
@@ -410,6 +419,7 @@ impl Turn {
             Turn::Far => {
                 let mut turned = knobs::turn_exact_but_far(model);
                 turned.extend(knobs::turn_far(model, Scope::All));
+                turned.extend(knobs::turn_not_far(model));
                 groups.push((model.clone(), turned));
             }
             Turn::Apart => {

@@ -263,24 +263,38 @@ pub fn turn_kind(model: &Model, signature: &Signature, scope: Scope) -> Vec<Turn
 /// Models in which summands that are far below the largest are rounded otherwise: the first summand, the
 /// others or all, from every distance on, in every way.
 pub fn turn_far(model: &Model, scope: Scope) -> Vec<Turned> {
-    turn_far_within(model, scope, |_| 0..=MOST_DISTANCE)
+    turn_at_distances(model, scope, Side::Far, |_| 0..=MOST_DISTANCE)
+}
+
+/// Models in which those that are not so far below are.
+pub fn turn_not_far(model: &Model) -> Vec<Turned> {
+    turn_at_distances(model, Scope::All, Side::NotFar, |_| 0..=MOST_DISTANCE)
 }
 
 /// Distances that differ by so much from a rule's own are near it.
 const NEAR: i32 = 2;
 
-/// The same, of rules that round summands far below otherwise, at about the same distance.
+/// Both, of rules that round summands far below otherwise, at about the same distance; and at none.
 pub fn turn_near_far(model: &Model) -> Vec<Turned> {
     let near = |fused: &Fused| match fused.alignment.iter().find_map(|alignment| alignment.far) {
         Some(far) => (far.distance - NEAR).max(0)..=(far.distance + NEAR).min(MOST_DISTANCE),
         None => RangeInclusive::new(1, 0),
     };
-    turn_far_within(model, Scope::All, near)
+    let turned = [Side::Far, Side::NotFar].map(|side| turn_at_distances(model, Scope::All, side, near));
+    turned.into_iter().flatten().collect()
 }
 
-fn turn_far_within(
+/// On which side of a distance summands are rounded otherwise.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Side {
+    Far,
+    NotFar,
+}
+
+fn turn_at_distances(
     model: &Model,
     scope: Scope,
+    side: Side,
     distances: impl Fn(&Fused) -> RangeInclusive<i32>,
 ) -> Vec<Turned> {
     let mut turned = Vec::new();
@@ -300,23 +314,45 @@ fn turn_far_within(
             targets.extend((1..places).map(|place| (format!("summand {place}"), place..place + 1)));
         }
         for (what, targets) in targets {
+            let mut push = |choice: String, change: &dyn Fn(&mut Alignment)| {
+                let mut alignment = own.clone();
+                alignment[targets.clone()].iter_mut().for_each(change);
+                // What is said of the last holds for all after it.
+                while let [.., x, y] = alignment[..]
+                    && x == y
+                {
+                    alignment.pop();
+                }
+                let mut other = model.clone();
+                other.tree.rules[rule].added =
+                    Added::Fused(Fused { alignment: alignment.into(), ..fused.clone() });
+                let knob = Knob { what: "far summands as a whole".to_string(), rule: Some(rule) };
+                turned.push(Turned { knob, choice: format!("{what}, {choice}"), model: other });
+            };
             for distance in distances(fused) {
                 for rounding in Rounding::EVERY {
-                    let far = Some(Far { distance, rounding });
-                    let mut alignment = own.clone();
-                    alignment[targets.clone()].iter_mut().for_each(|alignment| alignment.far = far);
-                    // What is said of the last holds for all after it.
-                    while let [.., x, y] = alignment[..]
-                        && x == y
-                    {
-                        alignment.pop();
+                    match side {
+                        Side::Far => push(format!("rounded {rounding} more than {distance} below"), &|own| {
+                            own.far = Some(Far { distance, rounding });
+                        }),
+                        Side::NotFar => {
+                            push(format!("rounded {rounding} no more than {distance} below"), &|own| {
+                                let far = own.far.map_or(own.rounding, |far| far.rounding);
+                                own.far = Some(Far { distance, rounding: far });
+                                own.rounding = rounding;
+                            });
+                        }
                     }
-                    let mut other = model.clone();
-                    other.tree.rules[rule].added =
-                        Added::Fused(Fused { alignment: alignment.into(), ..fused.clone() });
-                    let knob = Knob { what: "far summands as a whole".to_string(), rule: Some(rule) };
-                    let choice = format!("{what}, rounded {rounding} more than {distance} below");
-                    turned.push(Turned { knob, choice, model: other });
+                }
+            }
+            if own[targets.clone()].iter().any(|alignment| alignment.far.is_some()) {
+                match side {
+                    Side::Far => push("rounded as not far below".to_string(), &|own| own.far = None),
+                    Side::NotFar => push("rounded as far below".to_string(), &|own| {
+                        if let Some(far) = own.far.take() {
+                            own.rounding = far.rounding;
+                        }
+                    }),
                 }
             }
         }
@@ -439,4 +475,50 @@ pub fn split(model: &Model) -> Vec<Model> {
             model
         })
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn aligned(alignment: Alignment) -> Model {
+        let mut model = Model::chain_of_fma(format::FP16, format::FP32, 1);
+        let fused = Fused::uniform(0, Rounding::TowardZero);
+        model.tree.rules[0].added = Added::Fused(Fused { alignment: vec![alignment].into(), ..fused });
+        model
+    }
+
+    fn has(turned: &[Turned], alignment: Alignment) -> bool {
+        turned.iter().any(|turned| turned.model == aligned(alignment))
+    }
+
+    const NEARBY: Rounding = Rounding::ToOdd;
+    const FAR: Rounding = Rounding::Down;
+
+    fn at(distance: i32, rounding: Rounding, far: Rounding) -> Alignment {
+        Alignment { fraction_bits: 28, rounding, far: Some(Far { distance, rounding: far }) }
+    }
+
+    #[test]
+    fn summands_are_rounded_otherwise_on_either_side_of_a_distance() {
+        let same = |rounding| Alignment { fraction_bits: 28, rounding, far: None };
+        let both = at(25, NEARBY, FAR);
+        assert!(has(&turn_far(&aligned(same(NEARBY)), Scope::All), both));
+        assert!(!has(&turn_far(&aligned(same(FAR)), Scope::All), both));
+        // Where what is far below was found first.
+        assert!(has(&turn_not_far(&aligned(same(FAR))), both));
+        assert!(has(&turn_not_far(&aligned(at(24, Rounding::Up, FAR))), both));
+    }
+
+    #[test]
+    fn a_distance_may_be_wrong_or_none() {
+        let model = aligned(at(25, NEARBY, FAR));
+        let turned = turn_near_far(&model);
+        for other in [at(26, NEARBY, FAR), at(24, NEARBY, Rounding::Up), at(25, Rounding::Up, FAR)] {
+            assert!(has(&turned, other), "{other:?}");
+        }
+        for rounding in [NEARBY, FAR] {
+            assert!(has(&turned, Alignment { fraction_bits: 28, rounding, far: None }), "{rounding}");
+        }
+    }
 }
