@@ -39,6 +39,7 @@ pub mod skeleton;
 pub mod standing;
 pub mod statements;
 pub mod structure;
+pub mod ties;
 pub mod triples;
 pub mod trust;
 

@@ -27,6 +27,7 @@ pub mod rounding;
 pub mod sparse;
 pub mod subnormals;
 pub mod sums;
+pub mod ties;
 pub mod trifles;
 pub mod vary;
 pub mod zeros;

@@ -15,7 +15,7 @@ use crate::question::{DotAdd, Probe, Signature, Summand};
 use crate::sparse::below;
 
 /// Binades that a sum of a few values may be above the largest of them.
-const HEADROOM: i32 = 3;
+pub(crate) const HEADROOM: i32 = 3;
 
 /// A sum: for each of its summands, the products and c that are in it.
 pub type Sum = Vec<Vec<Summand>>;

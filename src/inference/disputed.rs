@@ -2,8 +2,9 @@
 //!
 //! One answer in a thousand that nothing explains shows little: turning a knob that is wrong makes hardly any
 //! answer right, and many knobs were set by chance, for want of answers that they show in. So more is asked:
-//! what is like the questions whose answers contradict the best model, and what the models that were
-//! looked at, and the neighbours of the best one, disagree about.
+//! what is like the questions whose answers contradict the best model, what the models that were
+//! looked at, and the neighbours of the best one, disagree about, and to which neighbour each sum of the best one
+//! rounds what each of its summands [loses](ties).
 
 use mmaprobe_model::Model;
 use mmaprobe_model::scalar::Scalar;
@@ -17,6 +18,7 @@ use super::fit::{self, Fitted};
 use super::pool::{self, Pool};
 use super::separate;
 use super::standing::{Candidate, standing};
+use super::{depth, ties};
 use crate::device::DeviceError;
 
 /// Contradictions that are varied.
@@ -29,6 +31,11 @@ const NEIGHBOURS: usize = 400;
 const EACH_NEIGHBOUR: usize = 2;
 /// Questions for each of the other models.
 const EACH_OTHER: usize = 30;
+
+/// Questions about what is lost at each cut.
+const TIES: usize = 24;
+/// And at all of them together.
+const ALL_TIES: usize = 2000;
 
 /// A model explains nearly everything that no more than one answer of so many contradicts.
 const NEARLY: usize = 30;
@@ -60,6 +67,11 @@ pub fn ask(evidence: &mut Evidence, models: &[&Fitted], seed: u64) -> Result<boo
     dot_adds.extend(told.into_iter().flatten());
     let told: Vec<Vec<DotAdd>> = others.par_iter().map(|other| pool.differing(other, EACH_OTHER)).collect();
     dot_adds.extend(told.into_iter().flatten());
+    let within = depth::unchanged(evidence).exponents;
+    let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed.wrapping_add(2));
+    let cuts = ties::cuts(best);
+    let each = TIES.min(ALL_TIES / cuts.len().max(1));
+    dot_adds.extend(mmaprobe_probes::ties::dot_adds(&signature, &cuts, each, &within, &mut rng));
     let before = evidence.answers.len();
     evidence.ask(vec![probe(dot_adds)])?;
     Ok(evidence.answers.len() > before)

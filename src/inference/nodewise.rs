@@ -37,26 +37,33 @@ const TOLERATED_QUICKLY: usize = 10;
 /// may be too small for another.
 const TRIFLE: usize = 400;
 
-/// The sums of a model's tree in which values meet, to ask about each.
-pub fn sums(model: &Model) -> Vec<Sum> {
+/// For each node of a model's tree, the products and c that are in it.
+pub fn summands_below(model: &Model) -> Vec<Vec<Summand>> {
     let nodes = &model.tree.nodes;
-    let mut leaves: Vec<Vec<Summand>> = Vec::with_capacity(nodes.len());
-    let mut sums = Vec::new();
+    let mut below: Vec<Vec<Summand>> = Vec::with_capacity(nodes.len());
     for node in nodes {
-        let below: Vec<&Vec<Summand>> =
-            node.children().iter().map(|&child| &leaves[child]).filter(|leaves| !leaves.is_empty()).collect();
         let here = match node {
             Node::Product(k) => vec![Summand::Product(*k)],
             Node::Accumulator => vec![Summand::C],
             Node::Zero => Vec::new(),
-            Node::Scaled { .. } | Node::Sum { .. } => below.iter().copied().flatten().copied().collect(),
+            Node::Scaled { .. } | Node::Sum { .. } => {
+                node.children().iter().flat_map(|&child| below[child].iter().copied()).collect()
+            }
         };
-        if matches!(node, Node::Sum { .. }) && below.len() > 1 {
-            sums.push(below.into_iter().cloned().collect());
-        }
-        leaves.push(here);
+        below.push(here);
     }
-    sums
+    below
+}
+
+/// The sums of a model's tree in which values meet, to ask about each.
+pub fn sums(model: &Model) -> Vec<Sum> {
+    let below = summands_below(model);
+    let sums = model.tree.nodes.iter().filter(|node| matches!(node, Node::Sum { .. }));
+    let of_children = sums.map(|node| {
+        let children = node.children().iter().map(|&child| below[child].clone());
+        children.filter(|summands| !summands.is_empty()).collect()
+    });
+    of_children.filter(|sum: &Sum| sum.len() > 1).collect()
 }
 
 /// Answers that models may be held against with rules that sums share; and half as many again.

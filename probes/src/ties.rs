@@ -1,0 +1,282 @@
+//! How does a sum round what each of its summands loses, and what it adds up to?
+//!
+//! Where the number of bits that a sum keeps is known, or guessed, a summand can be put so that it loses half of the last of
+//! them, or a quarter: random values hardly ever lie there, and no others tell all roundings to nearest apart. What is larger
+//! in the sum is cancelled by a third summand, so that what is left shows what the small one was rounded to; or it is half
+//! way between two results itself, so that the small one says to which of them it is rounded.
+//! (MMA-Sim paper, section III.E, Tables I and II, asked of each place of each sum.)
+
+use std::ops::RangeInclusive;
+
+use rand_core::Rng;
+
+use crate::place::{self, Dyadic};
+use crate::precision;
+use crate::question::{DotAdd, Signature, Summand};
+use crate::sparse::below;
+use crate::sums::{HEADROOM, Sum};
+
+/// Where a sum loses bits.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Cut {
+    /// The sum.
+    pub sum: Sum,
+    /// Which of its summands loses them where it is aligned; none where the result does.
+    pub place: Option<usize>,
+    /// Fraction bits that are kept, below the largest summand's exponent, or the result's; none where nothing seems to be
+    /// lost, so that any may be.
+    pub fraction_bits: Option<u32>,
+    /// Fraction bits that the result is rounded to, if it is.
+    pub of_result: Option<u32>,
+}
+
+/// Quarters of two last bits: so many more are lost in the same way.
+const QUARTERS: u64 = 8;
+/// So many more are tried, at most.
+const TRIED_EACH: u64 = 16;
+/// Numbers of bits that are tried where nothing seems to be lost.
+const ANY: u64 = 40;
+/// Bits of what may be more than those.
+const FEW: u32 = 4;
+
+/// So many times more questions are tried than asked: not all can be.
+const TRIED: usize = 4;
+
+/// How a loss is made to show.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Way {
+    /// What is larger is a power of two, which is cancelled.
+    Beside,
+    /// What is lost is of the largest summand itself, whose first bit is cancelled.
+    Own,
+    /// What is larger is a result, or lies half way between two.
+    Deciding,
+}
+
+/// Random questions about what is lost at each of these cuts, so many each. The values lie `within` these exponents as far as
+/// they can.
+pub fn dot_adds(
+    signature: &Signature,
+    cuts: &[Cut],
+    each: usize,
+    within: &RangeInclusive<i32>,
+    rng: &mut (impl Rng + ?Sized),
+) -> Vec<DotAdd> {
+    let asked = |cut: &Cut| {
+        let asked = (0..TRIED * each)
+            .filter_map(|turn| place::question(signature, &values(signature, cut, (within, turn), rng)?))
+            .take(each);
+        asked.collect::<Vec<DotAdd>>()
+    };
+    cuts.iter().flat_map(asked).collect()
+}
+
+/// The summands that have values.
+struct Chosen {
+    /// The one that loses bits.
+    small: Summand,
+    /// Another of the same sum.
+    large: Summand,
+    /// A third of the same sum, if it has one, and one outside.
+    inside: Option<Summand>,
+    outside: Option<Summand>,
+}
+
+impl Chosen {
+    /// Any for a cut, if the sum has enough.
+    fn any(
+        signature: &Signature,
+        Cut { sum, place, .. }: &Cut,
+        rng: &mut (impl Rng + ?Sized),
+    ) -> Option<Chosen> {
+        let mut children: Vec<usize> = (0..sum.len()).collect();
+        let mut next = |children: &mut Vec<usize>| {
+            (!children.is_empty()).then(|| children.swap_remove(below(children.len() as u64, rng) as usize))
+        };
+        let small = match *place {
+            Some(place) => children.swap_remove(place),
+            None => next(&mut children)?,
+        };
+        let large = next(&mut children)?;
+        let third = next(&mut children);
+        let mut any = |summands: &[Summand]| summands[below(summands.len() as u64, rng) as usize];
+        let (small, large, inside) =
+            (any(&sum[small]), any(&sum[large]), third.map(|third| any(&sum[third])));
+        let is_inside = |summand: &Summand| sum.iter().any(|leaves| leaves.contains(summand));
+        let outside: Vec<Summand> = signature.summands().filter(|summand| !is_inside(summand)).collect();
+        let outside = (!outside.is_empty()).then(|| any(&outside));
+        Some(Chosen { small, large, inside, outside })
+    }
+}
+
+/// Values of two or three summands that show what is lost at a cut: in turn, halves next to an even and an odd number of last
+/// bits, three quarters and one, of either sign, in each way.
+fn values(
+    signature: &Signature,
+    cut: &Cut,
+    (within, turn): (&RangeInclusive<i32>, usize),
+    rng: &mut (impl Rng + ?Sized),
+) -> Option<Vec<(Summand, Dyadic)>> {
+    let Cut { place, fraction_bits, of_result, .. } = cut;
+    let fraction_bits = fraction_bits.unwrap_or_else(|| below(ANY, rng) as u32);
+    let Chosen { small, large, inside, outside } = Chosen::any(signature, cut, rng)?;
+    let unit = precision::unit(signature).min(within.end().saturating_sub(HEADROOM));
+    let top = unit - if below(2, rng) == 0 { 0 } else { below(8, rng) as i32 };
+    let power = Dyadic { negative: below(2, rng) == 1, ..Dyadic::power(top) };
+    let quarters = [2, 6, 3, 1][turn % 4];
+    let negative = turn / 4 % 2 == 1;
+    // The result that is rounded to fewer bits than the summand loses hides that.
+    let half = of_result.filter(|bits| place.is_some() && *bits < fraction_bits);
+    let most = match small {
+        Summand::C => signature.c.fraction_bits,
+        Summand::Product(_) => signature.a.fraction_bits + signature.b.fraction_bits + 1,
+    };
+    let way = match turn / 8 % 3 {
+        1 if place.is_some() && fraction_bits + 2 <= most => Way::Own,
+        2 if place.is_some() => Way::Deciding,
+        1 if half.is_some() && inside.is_none() => Way::Deciding,
+        _ => Way::Beside,
+    };
+    // What has more bits above those is as near as another rounding may ask for.
+    let highest = most.min(fraction_bits + 1).max(FEW);
+    let above = match (way, below(3, rng)) {
+        (Way::Own, _) => Some(fraction_bits + 2),
+        (_, 0) => None,
+        (_, 1) => Some(highest),
+        _ => Some(FEW + below(u64::from(highest - FEW) + 1, rng) as u32),
+    };
+    let first = above.map_or(Some(0), |above| 1u64.checked_shl(above))?;
+    // Few long significands are products of two factors.
+    let lost = (0..TRIED_EACH)
+        .map(|more| Dyadic {
+            negative,
+            significand: first + quarters + QUARTERS * more,
+            exponent: top - fraction_bits as i32 - 2,
+        })
+        .find(|&lost| place::question(signature, &[(small, lost)]).is_some())?;
+    let (larger, third) = match way {
+        Way::Own => (Dyadic { negative: !negative, ..power }, None),
+        Way::Beside => {
+            // What cancels the large one inside leaves what was aligned, and outside what the sum was rounded to.
+            let third = inside.filter(|_| place.is_some()).or(outside);
+            (power, third.map(|summand| (summand, -power)))
+        }
+        Way::Deciding => {
+            // Where results are rounded in one direction, what is next to one of them decides.
+            let larger = match half.filter(|_| below(2, rng) == 0) {
+                Some(bits) => {
+                    let significand = 2u64.checked_shl(bits)? | 1;
+                    Dyadic { significand, exponent: top - bits as i32 - 1, ..power }
+                }
+                None => power,
+            };
+            let cancelled = match first {
+                0 => outside.filter(|_| below(2, rng) == 0).map(|summand| (summand, -power)),
+                _ => inside.or(outside).map(|summand| (summand, -Dyadic { significand: first, ..lost })),
+            };
+            (larger, cancelled)
+        }
+    };
+    Some([(large, larger), (small, lost)].into_iter().chain(third).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use mmaprobe_model::format::{FP16, FP32, RoundTo};
+    use mmaprobe_model::tree::{Added, Alignment, Far, Fused, Node, Normalised};
+    use mmaprobe_model::{Executor, Model, Rounding};
+    use rand_xoshiro::Xoshiro256PlusPlus;
+    use rand_xoshiro::rand_core::SeedableRng;
+
+    use super::*;
+
+    const SIGNATURE: Signature = Signature { k: 4, a: FP16, b: FP16, c: FP32, d: FP32, scale: None };
+    const BITS: u32 = 18;
+    const OF_RESULT: u32 = 14;
+    /// As many as inference asks.
+    const EACH: usize = 24;
+
+    /// p3 + (c + p0 + p1 + p2), these aligned so, and their sum rounded so to fewer bits.
+    fn model(alignment: [Alignment; 4], result: Rounding) -> Model {
+        let mut model = Model::chain_of_fma(FP16, FP32, 4);
+        let mut nodes = vec![Node::Accumulator];
+        nodes.extend((0..4).map(Node::Product));
+        nodes.push(Node::Sum { children: (0..4).collect(), rule: 0 });
+        nodes.push(Node::Sum { children: vec![4, 5], rule: 1 });
+        let inner = &mut model.tree.rules[0];
+        let fused = Fused::uniform(0, Rounding::TowardZero);
+        inner.added = Added::Fused(Fused { alignment: alignment.into_iter().collect(), ..fused });
+        let fewer = RoundTo { fraction_bits: OF_RESULT, rounding: result, ..RoundTo::nearest_even(FP32) };
+        inner.normalised = Normalised::To(fewer);
+        let mut outer = inner.clone();
+        outer.added = Added::Exact;
+        outer.normalised = Normalised::To(RoundTo::nearest_even(FP32));
+        model.tree.rules.push(outer);
+        model.tree.nodes = nodes.into();
+        model
+    }
+
+    fn rounded(rounding: Rounding) -> Alignment {
+        Alignment { fraction_bits: BITS, rounding, far: None }
+    }
+
+    fn cut(place: Option<usize>, fraction_bits: u32) -> Cut {
+        let summands = [Summand::C, Summand::Product(0), Summand::Product(1), Summand::Product(2)];
+        let sum = summands.map(|summand| vec![summand]).to_vec();
+        Cut { sum, place, fraction_bits: Some(fraction_bits), of_result: Some(OF_RESULT) }
+    }
+
+    /// So many questions about a cut.
+    fn questions(cut: Cut, each: usize) -> Vec<DotAdd> {
+        let mut rng = Xoshiro256PlusPlus::seed_from_u64(8);
+        dot_adds(&SIGNATURE, &[cut], each, &(i32::MIN..=i32::MAX), &mut rng)
+    }
+
+    fn answers(model: &Model, questions: &[DotAdd]) -> Vec<u64> {
+        let mut executor = Executor::new(model).expect("it is a model");
+        let mut answer = |DotAdd { a, b, c, sa, sb }: &DotAdd| executor.dot_add(a, b, *c, sa, sb);
+        questions.iter().map(&mut answer).collect()
+    }
+
+    /// That models which differ in one rounding alone all answer otherwise.
+    fn are_told_apart(questions: &[DotAdd], model: impl Fn(Rounding) -> Model) {
+        let all: Vec<Vec<u64>> =
+            Rounding::EVERY.iter().map(|&rounding| answers(&model(rounding), questions)).collect();
+        for (index, one) in all.iter().enumerate() {
+            for (later, other) in all[index + 1..].iter().enumerate() {
+                let pair = [index, index + 1 + later].map(|index| Rounding::EVERY[index]);
+                assert_ne!(one, other, "{pair:?} are alike to {} questions", questions.len());
+            }
+        }
+    }
+
+    #[test]
+    fn what_each_summand_loses_tells_every_rounding_from_every_other() {
+        for place in 0..4 {
+            are_told_apart(&questions(cut(Some(place), BITS), EACH), |rounding| {
+                let mut alignment = [rounded(Rounding::TowardZero); 4];
+                alignment[place] = rounded(rounding);
+                model(alignment, Rounding::NearestTiesToEven)
+            });
+        }
+    }
+
+    #[test]
+    fn so_does_what_the_result_loses() {
+        are_told_apart(&questions(cut(None, OF_RESULT), EACH), |rounding| {
+            model([rounded(Rounding::TowardZero); 4], rounding)
+        });
+    }
+
+    #[test]
+    fn what_is_not_far_below_is_asked_about_too() {
+        for place in 0..4 {
+            are_told_apart(&questions(cut(Some(place), BITS), 2 * EACH), |rounding| {
+                let mut alignment = [rounded(Rounding::TowardZero); 4];
+                let far = Some(Far { distance: 9, rounding: Rounding::Down });
+                alignment[place] = Alignment { far, ..rounded(rounding) };
+                model(alignment, Rounding::NearestTiesToEven)
+            });
+        }
+    }
+}
