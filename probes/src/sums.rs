@@ -145,11 +145,8 @@ fn with_a_long_one(
 ) -> Option<DotAdd> {
     let at = below(values.len() as u64, rng) as usize;
     let (summand, value) = values[at];
-    let most = match summand {
-        Summand::C => signature.c.fraction_bits,
-        Summand::Product(_) => signature.a.fraction_bits + signature.b.fraction_bits + 1,
-    };
-    let bits = 1 + below(u64::from(most.clamp(1, LONGEST_SIGNIFICAND)), rng) as u32;
+    let bits =
+        1 + below(u64::from(significand_bits(signature, summand).clamp(1, LONGEST_SIGNIFICAND)), rng) as u32;
     let kind = below(4, rng);
     let random = rng.next_u64();
     let leading = value.leading()?;
@@ -163,6 +160,14 @@ fn with_a_long_one(
         values[at] = (summand, Dyadic { significand, exponent: leading - bits as i32, ..value });
         place::question(signature, &values)
     })
+}
+
+/// Bits after the first that the significand of a summand has, at most.
+pub(crate) fn significand_bits(signature: &Signature, summand: Summand) -> u32 {
+    match summand {
+        Summand::C => signature.c.fraction_bits,
+        Summand::Product(_) => signature.a.fraction_bits + signature.b.fraction_bits + 1,
+    }
 }
 
 /// A distance below the largest value: none, a few bits, or as far as any sum reaches.

@@ -1,9 +1,9 @@
 //! How does a sum round what each of its summands loses, and what it adds up to?
 //!
-//! Where the number of bits that a sum keeps is known, or guessed, a summand can be put so that it loses half of the last of
-//! them, or a quarter: random values hardly ever lie there, and no others tell all roundings to nearest apart. What is larger
-//! in the sum is cancelled by a third summand, so that what is left shows what the small one was rounded to; or it is half
-//! way between two results itself, so that the small one says to which of them it is rounded.
+//! Where the number of bits that a sum keeps is known, or guessed, a summand can be put so that it loses a quarter, half or
+//! three quarters of an ulp: random values hardly ever lie there, and no others tell all roundings to nearest apart. What is
+//! larger in the sum is cancelled by a third summand, so that what is left shows what the small one was rounded to; or it is
+//! a midpoint of two results itself, so that the small one says to which of them it is rounded.
 //! (MMA-Sim paper, section III.E, Tables I and II, asked of each place of each sum.)
 
 use std::ops::RangeInclusive;
@@ -14,31 +14,35 @@ use crate::place::{self, Dyadic};
 use crate::precision;
 use crate::question::{DotAdd, Signature, Summand};
 use crate::sparse::below;
-use crate::sums::{HEADROOM, Sum};
+use crate::sums::{self, HEADROOM, Sum};
 
 /// Where a sum loses bits.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cut {
-    /// The sum.
+    /// The sum. It has two summands or more, each with a product or c in it.
     pub sum: Sum,
     /// Which of its summands loses them where it is aligned; none where the result does.
     pub place: Option<usize>,
     /// Fraction bits that are kept, below the largest summand's exponent, or the result's; none where nothing seems to be
-    /// lost, so that any may be.
+    /// lost, so that any may be. An exponent that a sum is aligned to whatever its summands are is not known here.
     pub fraction_bits: Option<u32>,
+    /// Fraction bits that the summand itself has been rounded to, if it is a sum that was.
+    pub of_summand: Option<u32>,
     /// Fraction bits that the result is rounded to, if it is.
     pub of_result: Option<u32>,
 }
 
-/// Quarters of two last bits: so many more are lost in the same way.
-const QUARTERS: u64 = 8;
-/// So many more are tried, at most.
-const TRIED_EACH: u64 = 16;
-/// Numbers of bits that are tried where nothing seems to be lost.
-const ANY: u64 = 40;
-/// Bits of what may be more than those.
-const FEW: u32 = 4;
+/// So many questions about a cut tell all roundings apart.
+pub const EACH: usize = 24;
 
+/// A step of two ulps, in quarters of one: so many more are lost in the same way.
+const TWO_ULPS: u64 = 8;
+/// Steps that are tried: few long significands are products of two factors.
+const STEPS: u64 = 16;
+/// Fraction bits that a sum keeps at most (design, "The one idea").
+const MOST: u32 = 64;
+/// A leading bit above the quarters is one of 2^`FEW` quarters at least.
+const FEW: u32 = 4;
 /// So many times more questions are tried than asked: not all can be.
 const TRIED: usize = 4;
 
@@ -47,9 +51,9 @@ const TRIED: usize = 4;
 enum Way {
     /// What is larger is a power of two, which is cancelled.
     Beside,
-    /// What is lost is of the largest summand itself, whose first bit is cancelled.
+    /// What is lost is of the largest summand itself, whose leading bit is cancelled.
     Own,
-    /// What is larger is a result, or lies half way between two.
+    /// What is larger is a result, or a midpoint of two.
     Deciding,
 }
 
@@ -62,13 +66,15 @@ pub fn dot_adds(
     within: &RangeInclusive<i32>,
     rng: &mut (impl Rng + ?Sized),
 ) -> Vec<DotAdd> {
-    let asked = |cut: &Cut| {
-        let asked = (0..TRIED * each)
-            .filter_map(|turn| place::question(signature, &values(signature, cut, (within, turn), rng)?))
-            .take(each);
-        asked.collect::<Vec<DotAdd>>()
-    };
-    cuts.iter().flat_map(asked).collect()
+    let mut asked = Vec::new();
+    for cut in cuts {
+        // Where few are asked, not always the same.
+        let first = below(EACH as u64, rng) as usize;
+        let questions = (first..first + TRIED * each)
+            .filter_map(|turn| place::question(signature, &values(signature, cut, (within, turn), rng)?));
+        asked.extend(questions.take(each));
+    }
+    asked
 }
 
 /// The summands that have values.
@@ -107,77 +113,91 @@ impl Chosen {
         let outside = (!outside.is_empty()).then(|| any(&outside));
         Some(Chosen { small, large, inside, outside })
     }
+
+    /// The one that cancels what is larger or above: inside, it leaves what was aligned, and outside what the sum was
+    /// rounded to.
+    fn cancelling(&self, is_inside: bool) -> Option<Summand> {
+        self.inside.filter(|_| is_inside).or(self.outside)
+    }
 }
 
-/// Values of two or three summands that show what is lost at a cut: in turn, halves next to an even and an odd number of last
-/// bits, three quarters and one, of either sign, in each way.
+/// Values of two or three summands that show what is lost at a cut: in turn, in each way, midpoints next to an even and an
+/// odd number of ulps, three quarters and one, of either sign.
 fn values(
     signature: &Signature,
     cut: &Cut,
     (within, turn): (&RangeInclusive<i32>, usize),
     rng: &mut (impl Rng + ?Sized),
 ) -> Option<Vec<(Summand, Dyadic)>> {
-    let Cut { place, fraction_bits, of_result, .. } = cut;
-    let fraction_bits = fraction_bits.unwrap_or_else(|| below(ANY, rng) as u32);
-    let Chosen { small, large, inside, outside } = Chosen::any(signature, cut, rng)?;
+    let Cut { place, fraction_bits, of_summand, of_result, .. } = cut;
+    let fraction_bits = fraction_bits.unwrap_or_else(|| {
+        let least = of_result.unwrap_or(0).min(MOST);
+        least + below(u64::from(MOST - least) + 1, rng) as u32
+    });
+    let chosen = Chosen::any(signature, cut, rng)?;
     let unit = precision::unit(signature).min(within.end().saturating_sub(HEADROOM));
-    let top = unit - if below(2, rng) == 0 { 0 } else { below(8, rng) as i32 };
+    let last = unit - fraction_bits as i32 - 2;
+    let lower = last.saturating_sub(*within.start()).clamp(0, 7) as u64;
+    let top = unit - if below(2, rng) == 0 { 0 } else { below(lower + 1, rng) as i32 };
     let power = Dyadic { negative: below(2, rng) == 1, ..Dyadic::power(top) };
+    let most = sums::significand_bits(signature, chosen.small).min(of_summand.unwrap_or(u32::MAX));
+    // A result rounded to fewer bits than the summand keeps hides what that loses, but for midpoints.
+    let midpoint = of_result.filter(|bits| place.is_some() && *bits < fraction_bits);
+    let is_cancelled = chosen.cancelling(place.is_some()).is_some();
+    let ways: Vec<Way> = [
+        (Way::Beside, is_cancelled || midpoint.is_none()),
+        (Way::Own, place.is_some() && fraction_bits + 2 <= most),
+        (Way::Deciding, place.is_some()),
+    ]
+    .into_iter()
+    .filter_map(|(way, is_possible)| is_possible.then_some(way))
+    .collect();
+    let way = ways[turn % ways.len()];
+    let turn = turn / ways.len();
     let quarters = [2, 6, 3, 1][turn % 4];
     let negative = turn / 4 % 2 == 1;
-    // The result that is rounded to fewer bits than the summand loses hides that.
-    let half = of_result.filter(|bits| place.is_some() && *bits < fraction_bits);
-    let most = match small {
-        Summand::C => signature.c.fraction_bits,
-        Summand::Product(_) => signature.a.fraction_bits + signature.b.fraction_bits + 1,
-    };
-    let way = match turn / 8 % 3 {
-        1 if place.is_some() && fraction_bits + 2 <= most => Way::Own,
-        2 if place.is_some() => Way::Deciding,
-        1 if half.is_some() && inside.is_none() => Way::Deciding,
-        _ => Way::Beside,
-    };
-    // What has more bits above those is as near as another rounding may ask for.
-    let highest = most.min(fraction_bits + 1).max(FEW);
+    // With a leading bit above the quarters the summand is not far below the largest: it may be rounded in another way there.
+    let highest = most.min(fraction_bits + 1).min(match way {
+        Way::Beside => of_result.unwrap_or(u32::MAX).saturating_add(2),
+        Way::Own | Way::Deciding => u32::MAX,
+    });
     let above = match (way, below(3, rng)) {
         (Way::Own, _) => Some(fraction_bits + 2),
+        _ if highest < FEW || way == Way::Deciding && !is_cancelled => None,
         (_, 0) => None,
         (_, 1) => Some(highest),
         _ => Some(FEW + below(u64::from(highest - FEW) + 1, rng) as u32),
     };
-    let first = above.map_or(Some(0), |above| 1u64.checked_shl(above))?;
-    // Few long significands are products of two factors.
-    let lost = (0..TRIED_EACH)
-        .map(|more| Dyadic {
+    let leading = above.map_or(Some(0), |above| 1u64.checked_shl(above))?;
+    let lost = (0..STEPS)
+        .map(|step| Dyadic {
             negative,
-            significand: first + quarters + QUARTERS * more,
+            significand: leading + quarters + TWO_ULPS * step,
             exponent: top - fraction_bits as i32 - 2,
         })
-        .find(|&lost| place::question(signature, &[(small, lost)]).is_some())?;
+        .find(|&lost| place::question(signature, &[(chosen.small, lost)]).is_some())?;
     let (larger, third) = match way {
         Way::Own => (Dyadic { negative: !negative, ..power }, None),
-        Way::Beside => {
-            // What cancels the large one inside leaves what was aligned, and outside what the sum was rounded to.
-            let third = inside.filter(|_| place.is_some()).or(outside);
-            (power, third.map(|summand| (summand, -power)))
-        }
+        Way::Beside => (power, chosen.cancelling(place.is_some()).map(|summand| (summand, -power))),
         Way::Deciding => {
             // Where results are rounded in one direction, what is next to one of them decides.
-            let larger = match half.filter(|_| below(2, rng) == 0) {
+            let larger = match midpoint.filter(|_| !is_cancelled || below(2, rng) == 0) {
                 Some(bits) => {
                     let significand = 2u64.checked_shl(bits)? | 1;
                     Dyadic { significand, exponent: top - bits as i32 - 1, ..power }
                 }
                 None => power,
             };
-            let cancelled = match first {
-                0 => outside.filter(|_| below(2, rng) == 0).map(|summand| (summand, -power)),
-                _ => inside.or(outside).map(|summand| (summand, -Dyadic { significand: first, ..lost })),
+            let third = match leading {
+                0 => chosen.outside.filter(|_| below(2, rng) == 0).map(|summand| (summand, -power)),
+                _ => {
+                    chosen.cancelling(true).map(|summand| (summand, -Dyadic { significand: leading, ..lost }))
+                }
             };
-            (larger, cancelled)
+            (larger, third)
         }
     };
-    Some([(large, larger), (small, lost)].into_iter().chain(third).collect())
+    Some([(chosen.large, larger), (chosen.small, lost)].into_iter().chain(third).collect())
 }
 
 #[cfg(test)]
@@ -193,8 +213,6 @@ mod tests {
     const SIGNATURE: Signature = Signature { k: 4, a: FP16, b: FP16, c: FP32, d: FP32, scale: None };
     const BITS: u32 = 18;
     const OF_RESULT: u32 = 14;
-    /// As many as inference asks.
-    const EACH: usize = 24;
 
     /// p3 + (c + p0 + p1 + p2), these aligned so, and their sum rounded so to fewer bits.
     fn model(alignment: [Alignment; 4], result: Rounding) -> Model {
@@ -223,12 +241,12 @@ mod tests {
     fn cut(place: Option<usize>, fraction_bits: u32) -> Cut {
         let summands = [Summand::C, Summand::Product(0), Summand::Product(1), Summand::Product(2)];
         let sum = summands.map(|summand| vec![summand]).to_vec();
-        Cut { sum, place, fraction_bits: Some(fraction_bits), of_result: Some(OF_RESULT) }
+        Cut { sum, place, fraction_bits: Some(fraction_bits), of_summand: None, of_result: Some(OF_RESULT) }
     }
 
     /// So many questions about a cut.
     fn questions(cut: Cut, each: usize) -> Vec<DotAdd> {
-        let mut rng = Xoshiro256PlusPlus::seed_from_u64(8);
+        let mut rng = Xoshiro256PlusPlus::seed_from_u64(6);
         dot_adds(&SIGNATURE, &[cut], each, &(i32::MIN..=i32::MAX), &mut rng)
     }
 
@@ -278,5 +296,47 @@ mod tests {
                 model(alignment, Rounding::NearestTiesToEven)
             });
         }
+    }
+
+    #[test]
+    fn two_summands_that_nothing_cancels_are_asked_about_too() {
+        let signature = Signature { k: 1, ..SIGNATURE };
+        let cut = Cut {
+            sum: vec![vec![Summand::C], vec![Summand::Product(0)]],
+            of_result: Some(23),
+            ..cut(Some(1), BITS)
+        };
+        let mut rng = Xoshiro256PlusPlus::seed_from_u64(1);
+        let questions = dot_adds(&signature, &[cut], EACH, &(i32::MIN..=i32::MAX), &mut rng);
+        are_told_apart(&questions, |rounding| {
+            let mut model = Model::chain_of_fma(FP16, FP32, 1);
+            let alignment = [rounded(Rounding::TowardZero), rounded(rounding)];
+            let fused = Fused::uniform(0, Rounding::TowardZero);
+            model.tree.rules[0].added =
+                Added::Fused(Fused { alignment: alignment.into_iter().collect(), ..fused });
+            model
+        });
+    }
+
+    #[test]
+    fn of_a_sum_that_seems_exact_many_numbers_of_bits_are_tried() {
+        let signature = Signature { k: 2, a: FP32, b: FP32, c: FP32, d: FP32, scale: None };
+        let cut = Cut {
+            sum: vec![vec![Summand::Product(0)], vec![Summand::Product(1)]],
+            fraction_bits: None,
+            ..cut(Some(1), 0)
+        };
+        let mut rng = Xoshiro256PlusPlus::seed_from_u64(1);
+        let questions = dot_adds(&signature, &[cut], EACH, &(i32::MIN..=i32::MAX), &mut rng);
+        // The exponents of the last bits of the summand that may lose some, below the other's.
+        let exponent = |bits: u64| place::leading(&FP32, bits);
+        let mut below: Vec<i32> = questions
+            .iter()
+            .map(|DotAdd { a, b, .. }| [0, 1].map(|k| exponent(a[k]).zip(exponent(b[k]))))
+            .filter_map(|[one, other]| one.zip(other).map(|((a, b), (c, d))| a + b - c - d))
+            .collect();
+        below.sort_unstable();
+        below.dedup();
+        assert!(below.len() > EACH / 2, "{below:?}");
     }
 }

@@ -32,9 +32,7 @@ const EACH_NEIGHBOUR: usize = 2;
 /// Questions for each of the other models.
 const EACH_OTHER: usize = 30;
 
-/// Questions about what is lost at each cut.
-const TIES: usize = 24;
-/// And at all of them together.
+/// Questions about what is lost at all cuts together, at most.
 const ALL_TIES: usize = 2000;
 
 /// A model explains nearly everything that no more than one answer of so many contradicts.
@@ -42,6 +40,8 @@ const NEARLY: usize = 30;
 
 /// The name of the probe that these questions make.
 const DISPUTED: &str = "disputed";
+/// And of those about what is lost.
+const TIES: &str = "rounding/each";
 
 /// Asks about what these models, the best first, do not explain or disagree about. Whether anything was asked:
 /// not if even the best is far from the answers.
@@ -50,7 +50,8 @@ const DISPUTED: &str = "disputed";
 /// If the device fails.
 pub fn ask(evidence: &mut Evidence, models: &[&Fitted], seed: u64) -> Result<bool, DeviceError> {
     // What was asked because it is disputed says nothing about how much is.
-    let others = || evidence.answers.iter().filter(|a| evidence.probes[a.probe].name != DISPUTED);
+    let is_disputed = |a: &&Answered| [DISPUTED, TIES].contains(&evidence.probes[a.probe].name);
+    let others = || evidence.answers.iter().filter(|answered| !is_disputed(answered));
     let tolerated = others().count() / NEARLY;
     let is_near = |model: &&Model| fit::contradicted(model, others(), tolerated + 1) <= tolerated;
     let near: Vec<&Model> = models.iter().map(|fitted| &fitted.model).take_while(is_near).collect();
@@ -67,14 +68,24 @@ pub fn ask(evidence: &mut Evidence, models: &[&Fitted], seed: u64) -> Result<boo
     dot_adds.extend(told.into_iter().flatten());
     let told: Vec<Vec<DotAdd>> = others.par_iter().map(|other| pool.differing(other, EACH_OTHER)).collect();
     dot_adds.extend(told.into_iter().flatten());
-    let within = depth::unchanged(evidence).exponents;
-    let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed.wrapping_add(2));
-    let cuts = ties::cuts(best);
-    let each = TIES.min(ALL_TIES / cuts.len().max(1));
-    dot_adds.extend(mmaprobe_probes::ties::dot_adds(&signature, &cuts, each, &within, &mut rng));
     let before = evidence.answers.len();
-    evidence.ask(vec![probe(dot_adds)])?;
+    let ties = about_ties(evidence, best, seed.wrapping_add(2));
+    evidence.ask(vec![probe(dot_adds), ties])?;
     Ok(evidence.answers.len() > before)
+}
+
+/// What each summand of each sum of a model loses, and what the sums do.
+fn about_ties(evidence: &Evidence, model: &Model, seed: u64) -> Probe {
+    let cuts = ties::cuts(model);
+    let each = (ALL_TIES / cuts.len().max(1)).clamp(1, mmaprobe_probes::ties::EACH);
+    let within = depth::unchanged(evidence).exponents;
+    let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
+    Probe {
+        name: TIES,
+        question: "to which neighbour is what a summand loses at alignment rounded, and what the sum does?",
+        source: "MMA-Sim paper, section III.E, Tables I and II",
+        dot_adds: mmaprobe_probes::ties::dot_adds(evidence.signature(), &cuts, each, &within, &mut rng),
+    }
 }
 
 fn probe(dot_adds: Vec<DotAdd>) -> Probe {

@@ -348,7 +348,7 @@ impl Turn {
     /// Those that tell which summands are aligned in ways of their own, and in which.
     pub const ABOUT_PLACES: &[Turn] = &[Turn::Once, Turn::Jointly, Turn::Positions, Turn::Places];
 
-    /// Those that lead on with all answers: in formats with little range, sums that may overflow alone show how small
+    /// Those that lead on with all answers: in formats with little range, only sums that may overflow show how small
     /// summands are rounded.
     const AT_LAST: &[Turn] = &[Turn::Once, Turn::Jointly, Turn::Positions, Turn::Far];
 

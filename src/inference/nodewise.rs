@@ -10,7 +10,7 @@
 use std::collections::HashSet;
 
 use mmaprobe_model::scalar::Scalar;
-use mmaprobe_model::tree::{Added, Model, Node, Normalised, Rule, RuleId};
+use mmaprobe_model::tree::{Added, Model, Node, NodeId, Normalised, Rule, RuleId};
 use mmaprobe_probes::Summand;
 use mmaprobe_probes::sums::Sum;
 use rayon::prelude::*;
@@ -38,7 +38,7 @@ const TOLERATED_QUICKLY: usize = 10;
 const TRIFLE: usize = 400;
 
 /// For each node of a model's tree, the products and c that are in it.
-pub fn summands_below(model: &Model) -> Vec<Vec<Summand>> {
+fn summands_below(model: &Model) -> Vec<Vec<Summand>> {
     let nodes = &model.tree.nodes;
     let mut below: Vec<Vec<Summand>> = Vec::with_capacity(nodes.len());
     for node in nodes {
@@ -55,15 +55,32 @@ pub fn summands_below(model: &Model) -> Vec<Vec<Summand>> {
     below
 }
 
-/// The sums of a model's tree in which values meet, to ask about each.
-pub fn sums(model: &Model) -> Vec<Sum> {
+/// A sum in which values meet.
+pub struct Meeting<'m> {
+    /// The children of its node in which there are products or c, with their places.
+    pub children: Vec<(usize, NodeId)>,
+    /// What is in each of these.
+    pub sum: Sum,
+    /// The rule that it follows.
+    pub rule: &'m Rule,
+}
+
+/// The sums of a model's tree in which values meet.
+pub fn meetings(model: &Model) -> Vec<Meeting<'_>> {
     let below = summands_below(model);
-    let sums = model.tree.nodes.iter().filter(|node| matches!(node, Node::Sum { .. }));
-    let of_children = sums.map(|node| {
-        let children = node.children().iter().map(|&child| below[child].clone());
-        children.filter(|summands| !summands.is_empty()).collect()
-    });
-    of_children.filter(|sum: &Sum| sum.len() > 1).collect()
+    let meeting = |node: &Node| {
+        let Node::Sum { children, rule } = node else { return None };
+        let children = children.iter().copied().enumerate();
+        let children: Vec<_> = children.filter(|(_, child)| !below[*child].is_empty()).collect();
+        let sum = children.iter().map(|(_, child)| below[*child].clone()).collect();
+        Some(Meeting { children, sum, rule: &model.tree.rules[*rule] })
+    };
+    model.tree.nodes.iter().filter_map(meeting).filter(|meeting| meeting.children.len() > 1).collect()
+}
+
+/// The same sums, to ask about each.
+pub fn sums(model: &Model) -> Vec<Sum> {
+    meetings(model).into_iter().map(|meeting| meeting.sum).collect()
 }
 
 /// Answers that models may be held against with rules that sums share; and half as many again.

@@ -1,52 +1,51 @@
 //! Where the sums of a model lose bits, to ask what each loss is rounded to.
 
 use mmaprobe_model::Model;
-use mmaprobe_model::tree::{Added, Node, Normalised};
-use mmaprobe_probes::sums::Sum;
+use mmaprobe_model::tree::{Added, Node, Normalised, Rule};
 use mmaprobe_probes::ties::Cut;
 
-use super::nodewise;
+use super::nodewise::{self, Meeting};
 
 /// For each sum of a model in which values meet, where it may lose bits: each of its summands, where it is aligned, and the
 /// result, where that is rounded.
 pub fn cuts(model: &Model) -> Vec<Cut> {
-    let below = nodewise::summands_below(model);
     let mut cuts = Vec::new();
-    for node in &*model.tree.nodes {
-        let Node::Sum { children, rule } = node else { continue };
-        // Of zeros, nothing is lost.
-        let places: Vec<usize> =
-            (0..children.len()).filter(|&place| !below[children[place]].is_empty()).collect();
-        if places.len() < 2 {
-            continue;
-        }
-        let sum: Sum = places.iter().map(|&place| below[children[place]].clone()).collect();
-        let rule = &model.tree.rules[*rule];
-        let of_result = match &rule.normalised {
-            Normalised::To(round) => Some(round.fraction_bits),
-            Normalised::No { .. } => None,
-        };
-        let aligned = places.iter().enumerate().map(|(at, &place)| {
+    for Meeting { children, sum, rule } in nodewise::meetings(model) {
+        let of_result = rounded_to(rule);
+        let aligned = children.iter().enumerate().map(|(at, &(place, child))| {
             let fraction_bits = match &rule.added {
                 Added::Fused(fused) => Some(fused.alignment_of(place).fraction_bits),
                 Added::Exact => None,
             };
-            Cut { sum: sum.clone(), place: Some(at), fraction_bits, of_result }
+            let of_summand = match &model.tree.nodes[child] {
+                Node::Sum { rule, .. } => rounded_to(&model.tree.rules[*rule]),
+                _ => None,
+            };
+            Cut { sum: sum.clone(), place: Some(at), fraction_bits, of_summand, of_result }
         });
         cuts.extend(aligned);
         if of_result.is_some() {
-            cuts.push(Cut { sum, place: None, fraction_bits: of_result, of_result });
+            cuts.push(Cut { sum, place: None, fraction_bits: of_result, of_summand: None, of_result });
         }
     }
     cuts
+}
+
+/// Fraction bits that a result is rounded to, if it is.
+fn rounded_to(rule: &Rule) -> Option<u32> {
+    match &rule.normalised {
+        Normalised::To(round) => Some(round.fraction_bits),
+        Normalised::No { .. } => None,
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use mmaprobe_model::Rounding;
     use mmaprobe_model::format::{FP16, FP32, RoundTo};
-    use mmaprobe_model::tree::{Alignment, Fused, Rule};
+    use mmaprobe_model::tree::{Alignment, Fused};
     use mmaprobe_probes::Summand;
+    use mmaprobe_probes::sums::Sum;
 
     use super::*;
 
@@ -81,6 +80,7 @@ mod tests {
             sum: sum.clone(),
             place,
             fraction_bits,
+            of_summand: None,
             of_result,
         };
         let expected = [

@@ -261,12 +261,12 @@ pub fn turn_kind(model: &Model, signature: &Signature, scope: Scope) -> Vec<Turn
 }
 
 /// Models in which summands that are far below the largest are rounded otherwise: the first summand, the
-/// others or all, from every distance on, in every way.
+/// others or all, from every distance on, in every way; and as those nearer are.
 pub fn turn_far(model: &Model, scope: Scope) -> Vec<Turned> {
     turn_at_distances(model, scope, Side::Far, |_| 0..=MOST_DISTANCE)
 }
 
-/// Models in which those that are not so far below are.
+/// Models in which summands that are no more than a distance below the largest are rounded otherwise, in the same ways.
 pub fn turn_not_far(model: &Model) -> Vec<Turned> {
     turn_at_distances(model, Scope::All, Side::NotFar, |_| 0..=MOST_DISTANCE)
 }
@@ -274,7 +274,8 @@ pub fn turn_not_far(model: &Model) -> Vec<Turned> {
 /// Distances that differ by so much from a rule's own are near it.
 const NEAR: i32 = 2;
 
-/// Both, of rules that round summands far below otherwise, at about the same distance; and at none.
+/// As [`turn_far`] and [`turn_not_far`], of rules that round summands far below otherwise, at about the distance of the first
+/// that they do.
 pub fn turn_near_far(model: &Model) -> Vec<Turned> {
     let near = |fused: &Fused| match fused.alignment.iter().find_map(|alignment| alignment.far) {
         Some(far) => (far.distance - NEAR).max(0)..=(far.distance + NEAR).min(MOST_DISTANCE),
@@ -316,7 +317,11 @@ fn turn_at_distances(
         for (what, targets) in targets {
             let mut push = |choice: String, change: &dyn Fn(&mut Alignment)| {
                 let mut alignment = own.clone();
-                alignment[targets.clone()].iter_mut().for_each(change);
+                for own in &mut alignment[targets.clone()] {
+                    change(own);
+                    // What is rounded in the same way on both sides has no distance.
+                    own.far = own.far.filter(|far| far.rounding != own.rounding);
+                }
                 // What is said of the last holds for all after it.
                 while let [.., x, y] = alignment[..]
                     && x == y
@@ -343,16 +348,6 @@ fn turn_at_distances(
                             });
                         }
                     }
-                }
-            }
-            if own[targets.clone()].iter().any(|alignment| alignment.far.is_some()) {
-                match side {
-                    Side::Far => push("rounded as not far below".to_string(), &|own| own.far = None),
-                    Side::NotFar => push("rounded as far below".to_string(), &|own| {
-                        if let Some(far) = own.far.take() {
-                            own.rounding = far.rounding;
-                        }
-                    }),
                 }
             }
         }
