@@ -145,8 +145,8 @@ fn with_a_long_one(
 ) -> Option<DotAdd> {
     let at = below(values.len() as u64, rng) as usize;
     let (summand, value) = values[at];
-    let bits =
-        1 + below(u64::from(significand_bits(signature, summand).clamp(1, LONGEST_SIGNIFICAND)), rng) as u32;
+    let most = significand_bits(signature, summand).clamp(1, LONGEST_SIGNIFICAND);
+    let bits = 1 + below(u64::from(most), rng) as u32;
     let kind = below(4, rng);
     let random = rng.next_u64();
     let leading = value.leading()?;

@@ -136,8 +136,9 @@ fn values(
     });
     let chosen = Chosen::any(signature, cut, rng)?;
     let unit = precision::unit(signature).min(within.end().saturating_sub(HEADROOM));
-    let last = unit - fraction_bits as i32 - 2;
-    let lower = last.saturating_sub(*within.start()).clamp(0, 7) as u64;
+    // Quarters of the last bit that is kept are so far below the largest summand.
+    let depth = fraction_bits + 2;
+    let lower = (unit - depth as i32).saturating_sub(*within.start()).clamp(0, 7) as u64;
     let top = unit - if below(2, rng) == 0 { 0 } else { below(lower + 1, rng) as i32 };
     let power = Dyadic { negative: below(2, rng) == 1, ..Dyadic::power(top) };
     let most = sums::significand_bits(signature, chosen.small).min(of_summand.unwrap_or(u32::MAX));
@@ -146,7 +147,7 @@ fn values(
     let is_cancelled = chosen.cancelling(place.is_some()).is_some();
     let ways: Vec<Way> = [
         (Way::Beside, is_cancelled || midpoint.is_none()),
-        (Way::Own, place.is_some() && fraction_bits + 2 <= most),
+        (Way::Own, place.is_some() && depth <= most),
         (Way::Deciding, place.is_some()),
     ]
     .into_iter()
@@ -162,7 +163,7 @@ fn values(
         Way::Own | Way::Deciding => u32::MAX,
     });
     let above = match (way, below(3, rng)) {
-        (Way::Own, _) => Some(fraction_bits + 2),
+        (Way::Own, _) => Some(depth),
         _ if highest < FEW || way == Way::Deciding && !is_cancelled => None,
         (_, 0) => None,
         (_, 1) => Some(highest),
@@ -173,7 +174,7 @@ fn values(
         .map(|step| Dyadic {
             negative,
             significand: leading + quarters + TWO_ULPS * step,
-            exponent: top - fraction_bits as i32 - 2,
+            exponent: top - depth as i32,
         })
         .find(|&lost| place::question(signature, &[(chosen.small, lost)]).is_some())?;
     let (larger, third) = match way {

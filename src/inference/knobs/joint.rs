@@ -286,10 +286,31 @@ pub fn turn_near_far(model: &Model) -> Vec<Turned> {
 }
 
 /// On which side of a distance summands are rounded otherwise.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy)]
 enum Side {
     Far,
     NotFar,
+}
+
+impl Side {
+    /// A summand that is rounded so on this side of a distance, and as before on the other. What is rounded in the same
+    /// way on both has no distance.
+    fn rounded(self, own: Alignment, distance: i32, rounding: Rounding) -> Alignment {
+        let (near, far) = match self {
+            Side::Far => (own.rounding, rounding),
+            Side::NotFar => (rounding, own.far.map_or(own.rounding, |far| far.rounding)),
+        };
+        let beyond = (near != far).then_some(Far { distance, rounding: far });
+        Alignment { rounding: near, far: beyond, ..own }
+    }
+
+    /// What comes before "than so many below".
+    fn words(self) -> &'static str {
+        match self {
+            Side::Far => "more",
+            Side::NotFar => "no more",
+        }
+    }
 }
 
 fn turn_at_distances(
@@ -315,39 +336,25 @@ fn turn_at_distances(
             targets.extend((1..places).map(|place| (format!("summand {place}"), place..place + 1)));
         }
         for (what, targets) in targets {
-            let mut push = |choice: String, change: &dyn Fn(&mut Alignment)| {
-                let mut alignment = own.clone();
-                for own in &mut alignment[targets.clone()] {
-                    change(own);
-                    // What is rounded in the same way on both sides has no distance.
-                    own.far = own.far.filter(|far| far.rounding != own.rounding);
-                }
-                // What is said of the last holds for all after it.
-                while let [.., x, y] = alignment[..]
-                    && x == y
-                {
-                    alignment.pop();
-                }
-                let mut other = model.clone();
-                other.tree.rules[rule].added =
-                    Added::Fused(Fused { alignment: alignment.into(), ..fused.clone() });
-                let knob = Knob { what: "far summands as a whole".to_string(), rule: Some(rule) };
-                turned.push(Turned { knob, choice: format!("{what}, {choice}"), model: other });
-            };
             for distance in distances(fused) {
                 for rounding in Rounding::EVERY {
-                    match side {
-                        Side::Far => push(format!("rounded {rounding} more than {distance} below"), &|own| {
-                            own.far = Some(Far { distance, rounding });
-                        }),
-                        Side::NotFar => {
-                            push(format!("rounded {rounding} no more than {distance} below"), &|own| {
-                                let far = own.far.map_or(own.rounding, |far| far.rounding);
-                                own.far = Some(Far { distance, rounding: far });
-                                own.rounding = rounding;
-                            });
-                        }
+                    let mut alignment = own.clone();
+                    for own in &mut alignment[targets.clone()] {
+                        *own = side.rounded(*own, distance, rounding);
                     }
+                    // What is said of the last holds for all after it.
+                    while let [.., x, y] = alignment[..]
+                        && x == y
+                    {
+                        alignment.pop();
+                    }
+                    let mut other = model.clone();
+                    other.tree.rules[rule].added =
+                        Added::Fused(Fused { alignment: alignment.into(), ..fused.clone() });
+                    let knob = Knob { what: "far summands as a whole".to_string(), rule: Some(rule) };
+                    let than = side.words();
+                    let choice = format!("{what}, rounded {rounding} {than} than {distance} below");
+                    turned.push(Turned { knob, choice, model: other });
                 }
             }
         }
