@@ -23,6 +23,7 @@ pub mod handing;
 pub mod held;
 pub mod knobs;
 pub mod looking;
+pub mod neighbours;
 pub mod nesting;
 pub mod nodewise;
 pub mod order;

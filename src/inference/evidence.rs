@@ -6,7 +6,7 @@ use std::sync::Arc;
 use mmaprobe_model::Model;
 use mmaprobe_model::format::{Decoded, Format};
 use mmaprobe_model::scalar::{Inputs, Scalar};
-use mmaprobe_probes::{DotAdd, Probe, Signature};
+use mmaprobe_probes::{DotAdd, Probe, Signature, Summand};
 
 use super::budget::Budget;
 use super::fit;
@@ -136,12 +136,18 @@ impl Stage {
 }
 
 /// The summands of a question that are not zero: products, and c.
-fn summands(signature: &Signature, question: &DotAdd) -> usize {
+pub fn summands<'q>(
+    signature: &'q Signature,
+    question: &'q DotAdd,
+) -> impl Iterator<Item = Summand> + use<'q> {
     let is_zero =
         |format: &Format, bits: u64| matches!(format.decode(bits), Decoded::Finite { significand: 0, .. });
-    let factors = question.a.iter().zip(&question.b);
-    let products = factors.filter(|&(&a, &b)| !is_zero(&signature.a, a) && !is_zero(&signature.b, b)).count();
-    products + usize::from(!is_zero(&signature.c, question.c))
+    let factors = question.a.iter().zip(&question.b).enumerate();
+    let products = factors
+        .filter(move |&(_, (&a, &b))| !is_zero(&signature.a, a) && !is_zero(&signature.b, b))
+        .map(|(k, _)| Summand::Product(k));
+    let c = (!is_zero(&signature.c, question.c)).then_some(Summand::C);
+    products.chain(c)
 }
 
 /// A question and its answer.
@@ -172,7 +178,7 @@ impl Answered {
     /// An answer to a question of a probe, with what it is about.
     pub fn new(signature: &Signature, probe: usize, question: DotAdd, answer: u64) -> Answered {
         let class = Class::of(signature, &question, answer);
-        let summands = summands(signature, &question);
+        let summands = summands(signature, &question).count();
         let inputs = inputs(signature, &question);
         Answered { probe, question, answer, class, summands, inputs }
     }

@@ -63,6 +63,10 @@ pub struct Meeting<'m> {
     pub sum: Sum,
     /// The rule that it follows.
     pub rule: &'m Rule,
+    /// And its place among the rules.
+    pub of: RuleId,
+    /// How many summands it has, zeros among them.
+    pub number: usize,
 }
 
 /// The sums of a model's tree in which values meet.
@@ -70,10 +74,11 @@ pub fn meetings(model: &Model) -> Vec<Meeting<'_>> {
     let below = summands_below(model);
     let meeting = |node: &Node| {
         let Node::Sum { children, rule } = node else { return None };
+        let number = children.len();
         let children = children.iter().copied().enumerate();
         let children: Vec<_> = children.filter(|(_, child)| !below[*child].is_empty()).collect();
         let sum = children.iter().map(|(_, child)| below[*child].clone()).collect();
-        Some(Meeting { children, sum, rule: &model.tree.rules[*rule] })
+        Some(Meeting { children, sum, rule: &model.tree.rules[*rule], of: *rule, number })
     };
     model.tree.nodes.iter().filter_map(meeting).filter(|meeting| meeting.children.len() > 1).collect()
 }
@@ -198,7 +203,34 @@ impl Left {
 /// Finds a rule for each sum of a tree; the rules that it comes with are where the search starts. Deterministic for any
 /// number of threads.
 pub fn fit(evidence: &Evidence, start: &Model, rules: Start, effort: Effort) -> Fitted {
-    fit_in_order(evidence, individual(start), rules, effort)
+    fit_in_order(evidence, individual(start), rules, effort, usize::MAX)
+}
+
+/// What rules that were found for some sums leave unexplained.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Unexplained {
+    /// Answers that contradict them.
+    pub contradicted: usize,
+    /// Of so many that are about these sums and no others.
+    pub about: usize,
+}
+
+/// A model with rules that are found, quickly, for so many of the first sums in this order, which begins with the last sum, each
+/// before those in it, and what they leave unexplained of plain answers. Each sum has a rule of its own.
+pub fn fit_first(
+    evidence: &Evidence,
+    model: Model,
+    order: Vec<RuleId>,
+    first: usize,
+) -> (Model, Unexplained) {
+    let found = fit_in_order(evidence, (model, order.clone()), Start::Known, Effort::Quick, first);
+    let depths = Depths::new(&found.model, &order, depth::unchanged(evidence));
+    let plain = evidence.answers.iter().filter(|answered| answered.class == Class::Plain);
+    let about: Vec<&Answered> =
+        plain.filter(|answered| depths.of(evidence.signature(), answered) < first).collect();
+    let contradicted = fit::contradicted(&found.model, about.iter().copied(), usize::MAX);
+    let unexplained = Unexplained { contradicted, about: about.len() };
+    (found.model, unexplained)
 }
 
 /// A model with a rule for each sum, of which all but the root's hand on what they add as it is, not normalised.
@@ -220,15 +252,16 @@ pub fn fit_shared(evidence: &Evidence, start: Model, rules: Start, effort: Effor
             order.push(rule);
         }
     }
-    fit_in_order(evidence, (start, order), rules, effort)
+    fit_in_order(evidence, (start, order), rules, effort, usize::MAX)
 }
 
-/// Finds these rules of a model, one after the other.
+/// Finds these rules of a model, one after the other; if not all, so many of the first, from plain answers.
 fn fit_in_order(
     evidence: &Evidence,
     (model, order): (Model, Vec<RuleId>),
     rules: Start,
     effort: Effort,
+    first: usize,
 ) -> Fitted {
     let depths = Depths::new(&model, &order, depth::unchanged(evidence));
     let depth_of = |answered| (answered, depths.of(evidence.signature(), answered));
@@ -276,7 +309,7 @@ fn fit_in_order(
         let mut left = Left::default();
         // Whether a sum above has left something unexplained.
         let mut leaves_any = false;
-        for (depth, &rule) in order.iter().enumerate() {
+        for (depth, &rule) in order.iter().enumerate().take(first) {
             search.budget = evidence.budget(each);
             let about = left.out_of(by_depth.answers(class, depth, usize::MAX));
             beam = search.scored(beam, &about);
@@ -316,6 +349,9 @@ fn fit_in_order(
             if is_hopeless {
                 break;
             }
+        }
+        if first < order.len() {
+            return beam.swap_remove(0);
         }
         search.scope = Scope::All;
         beam.push(before);

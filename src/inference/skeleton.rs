@@ -1,5 +1,7 @@
 //! The order of summation as a tree, without any arithmetic.
 
+use mmaprobe_model::Model;
+use mmaprobe_model::tree::{Node, NodeId};
 use mmaprobe_probes::Summand;
 
 use super::regular;
@@ -16,6 +18,25 @@ pub enum Skeleton {
 }
 
 impl Skeleton {
+    /// What a node of a model's tree adds, without sums of one summand; `None` of zeros.
+    pub fn of(model: &Model, node: NodeId) -> Option<Skeleton> {
+        match &model.tree.nodes[node] {
+            Node::Product(k) => Some(Skeleton::Leaf(Summand::Product(*k))),
+            Node::Accumulator => Some(Skeleton::Leaf(Summand::C)),
+            Node::Zero => None,
+            node => {
+                let children = node.children().iter();
+                let mut children: Vec<Skeleton> =
+                    children.filter_map(|&child| Skeleton::of(model, child)).collect();
+                if children.len() < 2 {
+                    return children.pop();
+                }
+                Skeleton::sort(&mut children);
+                Some(Skeleton::Sum(children))
+            }
+        }
+    }
+
     /// Whether c is among its leaves.
     pub fn contains_c(&self) -> bool {
         match self {

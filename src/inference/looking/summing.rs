@@ -6,6 +6,7 @@ use super::starts::distinct;
 use super::{Looked, Starts, recounted};
 use crate::inference::evidence::Evidence;
 use crate::inference::fit::Fitted;
+use crate::inference::neighbours::{self, Neighbour};
 use crate::inference::nodewise::{self, Effort};
 
 /// Sums of a tree whose rules are found one by one in a short time.
@@ -121,6 +122,38 @@ pub fn open_sums(evidence: &Evidence, mut looked: Vec<Looked>, trees: Vec<Model>
         if looked.last().is_some_and(|open| open.is_nearly_explained(evidence)) {
             break;
         }
+    }
+    recounted(evidence, looked)
+}
+
+/// Times that an order is changed in one sum, and orders that are tried each time.
+const CHANGES: usize = 8;
+const CHANGED: usize = 2;
+
+/// Quick looks, sum by sum, at [orders that differ in one sum](neighbours) from that of the best of the looks that were such,
+/// and of all, and from those on, until one explains nearly everything. The best first.
+pub fn neighbouring_sums(evidence: &Evidence, mut looked: Vec<Looked>) -> Vec<Looked> {
+    let best = looked.iter().find(|looked| looked.summed.is_some()).into_iter().chain(&looked[..1]);
+    // The next is the last.
+    let mut next: Vec<Model> = best.rev().map(|best| best.fitted.model.clone()).collect();
+    let mut tried: Vec<Model> = Vec::new();
+    while let Some(model) = next.pop().filter(|_| tried.len() < CHANGES) {
+        if tried.iter().any(|known| known.tree.has_the_same_sums(&model.tree)) {
+            continue;
+        }
+        let likely = neighbours::of(evidence, &model).into_iter().filter(Neighbour::is_likely);
+        let mut others = Vec::new();
+        for Neighbour { model, .. } in likely.take(CHANGED) {
+            let fitted = nodewise::fit(evidence, &model, nodewise::Start::Guessed, Effort::Quick);
+            others.push(fitted.model.clone());
+            let summed = Some((evidence.answers.len(), Effort::Quick));
+            looked.push(Looked { start: model, fitted, is_cut: false, summed });
+            if looked.last().is_some_and(|looked| looked.is_nearly_explained(evidence)) {
+                return recounted(evidence, looked);
+            }
+        }
+        next.extend(others.into_iter().rev());
+        tried.push(model);
     }
     recounted(evidence, looked)
 }
