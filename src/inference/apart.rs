@@ -79,12 +79,9 @@ pub fn models(
                 .iter()
                 .zip(ways(&of_result, usual))
                 .for_each(|(&place, way)| each[place] = alignments[way]);
-            while each.len() > 1 && each[each.len() - 1] == each[each.len() - 2] {
-                each.pop();
-            }
             let own = &best.model.tree.rules[rule];
             let mut model = best.model.clone();
-            let added = Added::Fused(Fused { alignment: each.into_iter().collect(), ..base.clone() });
+            let added = Added::Fused(Fused { alignment: knobs::alignment_of_each(each), ..base.clone() });
             model.tree.rules[rule] = Rule { added, normalised: *result, ..own.clone() };
             let contradicted = budget.contradicted(&model, answers, usize::MAX);
             Fitted { model, contradicted }

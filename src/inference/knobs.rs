@@ -26,8 +26,9 @@ pub use cutoff::turn_cutoff;
 pub use ends::{turn_ends, turn_ends_of_each};
 pub use everywhere::turn_everywhere;
 pub use joint::{
-    aligned_at, split, turn_alignments, turn_alike, turn_each_alignment, turn_exact_but_far, turn_far,
-    turn_filed, turn_kind, turn_near_far, turn_not_far, turn_positions, turn_zeros,
+    aligned_at, alignment_of_each, split, turn_alignments, turn_alike, turn_each_alignment,
+    turn_exact_but_far, turn_far, turn_filed, turn_kind, turn_near_far, turn_not_far, turn_positions,
+    turn_zeros,
 };
 pub use lone::turn_lone;
 pub use nans::nan_rules;

@@ -4,24 +4,24 @@
 //! first whose summands are not those of the device: there, some of its summands meet each other in a sum of their
 //! own, or what meets there is in no such sum. So only that sum is changed. Which summands are likely to be in a sum of
 //! their own, answers tell: those in which they meet are left unexplained, and others are not, or the other way round.
+//! Sums of one summand, and what is added to zero, are left out, and have to be found again.
 
 use mmaprobe_model::Model;
 use mmaprobe_model::scalar::Scalar;
-use mmaprobe_model::tree::{Node, Normalised, RuleId};
+use mmaprobe_model::tree::{Added, Fused, Node, NodeId, Normalised, Rule, RuleId};
 
 use super::depth::{self, Depths};
 use super::evidence::{self, Class, Evidence};
 use super::nodewise::Unexplained;
 use super::skeleton::Skeleton;
 use super::structure::{self, Structure};
-use super::{fit, nodewise};
+use super::{fit, knobs, nodewise};
 
 mod orders;
 
 use orders::{Order, Summands};
 
-/// What a sum leaves unexplained of the answers about it, if that is not one of so many, may have other reasons than what is
-/// summed.
+/// One of so many answers about a sum may be unexplained for other reasons than what it adds.
 const UNEXPLAINED: usize = 50;
 
 /// Summands of an answer that says where they meet, at most.
@@ -36,14 +36,15 @@ pub struct Neighbour {
     /// With rules that were found for that sum, for those that it is in, and for a new one in it; all others are as in the
     /// model, or guesses.
     pub model: Model,
-    /// What these rules leave unexplained of the answers about these sums.
+    /// What those of that sum and the new one leave unexplained.
     pub unexplained: Unexplained,
 }
 
 impl Neighbour {
     /// Whether they explain nearly all.
     pub fn is_likely(&self) -> bool {
-        self.unexplained.contradicted * UNEXPLAINED <= self.unexplained.about
+        let Unexplained { contradicted, about } = self.unexplained;
+        about > 0 && contradicted * UNEXPLAINED <= about
     }
 
     /// The part that they leave unexplained.
@@ -58,6 +59,12 @@ pub fn of(evidence: &Evidence, model: &Model) -> Vec<Neighbour> {
     let (model, order) = nodewise::individual(model);
     let Some(Wrong { sum, told }) = first_wrong(evidence, &model, &order) else { return Vec::new() };
     let Some(whole) = Skeleton::of(&model, model.tree.nodes.len() - 1) else { return Vec::new() };
+    let is_product = |child: &NodeId| matches!(model.tree.nodes[*child], Node::Product(_));
+    let scaled = model.tree.nodes.iter().filter(|node| matches!(node, Node::Scaled { .. }));
+    if !scaled.flat_map(Node::children).all(is_product) {
+        // Which sums are scaled would not be known.
+        return Vec::new();
+    }
     let around = orders::around(&whole, &sum);
     let changing = std::iter::once(sum).chain(around).map(|sum| (orders::differing(&whole, &sum), sum));
     let Some((differing, sum)) = changing.into_iter().find(|(differing, _)| !differing.is_empty()) else {
@@ -68,8 +75,13 @@ pub fn of(evidence: &Evidence, model: &Model) -> Vec<Neighbour> {
     // A stable sort.
     changed.sort_by(|(one, _), (other, _)| other.total_cmp(one));
     changed.truncate(LOOKED_FOR);
-    let mut found: Vec<Neighbour> =
-        changed.iter().map(|(_, order)| ruled(evidence, &model, &sum, order)).collect();
+    let mut found: Vec<Neighbour> = Vec::new();
+    for (_, order) in &changed {
+        if evidence.work().is_spent() {
+            break;
+        }
+        found.push(ruled(evidence, &model, &sum, order));
+    }
     found.sort_by(|one, other| one.part().total_cmp(&other.part()));
     found
 }
@@ -98,10 +110,13 @@ fn first_wrong(evidence: &Evidence, model: &Model, order: &[RuleId]) -> Option<W
         let unexplained = told.iter().filter(|told| !told.is_explained).count();
         unexplained * UNEXPLAINED > told.len()
     };
-    let (told, rule) = about.into_iter().zip(order).find(|(told, _)| is_wrong(told))?;
+    let (mut told, rule) = about.into_iter().zip(order).find(|(told, _)| is_wrong(told))?;
     let adds = |node: &Node| matches!(node, Node::Sum { rule: of, .. } if of == rule);
     let node = model.tree.nodes.iter().position(adds)?;
-    Some(Wrong { sum: orders::summands(&Skeleton::of(model, node)?), told })
+    let sum = orders::summands(&Skeleton::of(model, node)?);
+    // What is beside the sum does not meet in it.
+    told.iter_mut().for_each(|told| told.summands.retain(|summand| sum.contains(summand)));
+    Some(Wrong { sum, told })
 }
 
 /// An order with rules that are looked for, for the sum that is changed, the sums that it is in and the new one in it; all else
@@ -112,35 +127,42 @@ fn ruled(evidence: &Evidence, model: &Model, wrong: &Summands, changed: &Order) 
     let [known, own] = [model, &start].map(sums);
     let mut next = Model { tree: start.tree.clone(), ..model.clone() };
     let mut first: Vec<RuleId> = Vec::new();
+    // How many of the first are sums that the changed one is in.
+    let mut above = 0;
     for &rule in &order {
         let Some(sum) = own.iter().find(|sum| sum.rule == rule) else { continue };
         let is_new = Some(&sum.summands) == changed.new.as_ref();
-        if wrong.is_subset(&sum.summands) || is_new {
+        let is_above = wrong.is_subset(&sum.summands) && sum.summands != *wrong;
+        if is_above || sum.summands == *wrong || is_new {
             first.push(rule);
         }
+        above += usize::from(is_above);
         let is_same = |other: &&Sum| (&other.summands, other.children) == (&sum.summands, sum.children);
         if let Some(same) = known.iter().find(is_same)
             && sum.summands != *wrong
             && !is_new
         {
             let known = &model.tree.rules[same.rule];
-            // A sum that is alone in the last one need not round.
-            let is_last = rule == order[0];
-            if !is_last || matches!(known.normalised, Normalised::To(_)) {
-                next.tree.rules[rule] = known.clone();
+            // A sum that is alone in the last one need not round as that does.
+            let rounds_to_d = matches!(known.normalised, Normalised::To(round) if round.format == model.d);
+            if rule != order[0] || rounds_to_d {
+                next.tree.rules[rule] = in_the_places_of(sum, known, same);
             }
         }
     }
-    let number = first.len();
+    let places = above..first.len();
     let others: Vec<RuleId> = order.into_iter().filter(|rule| !first.contains(rule)).collect();
-    let (model, unexplained) = nodewise::fit_first(evidence, next, [first, others].concat(), number);
+    let (model, unexplained) = nodewise::fit_first(evidence, next, [first, others].concat(), places);
     Neighbour { model, unexplained }
 }
 
-/// A sum of more than one summand.
+/// A sum in which summands meet.
 struct Sum {
+    /// What is in each of its children in which there is any, with their places.
+    parts: Vec<(usize, Summands)>,
+    /// All of them.
     summands: Summands,
-    /// How many it adds, zeros among them.
+    /// How many children it has, zeros among them.
     children: usize,
     rule: RuleId,
 }
@@ -151,10 +173,27 @@ fn sums(model: &Model) -> Vec<Sum> {
         .into_iter()
         .map(|meeting| Sum {
             summands: meeting.sum.concat().into_iter().collect(),
+            parts: (meeting.children.iter().zip(&meeting.sum))
+                .map(|((place, _), part)| (*place, part.iter().copied().collect()))
+                .collect(),
             children: meeting.number,
             rule: meeting.of,
         })
         .collect()
+}
+
+/// The rule of another sum of the same summands, whose children may be in other places, for this one.
+fn in_the_places_of(sum: &Sum, rule: &Rule, other: &Sum) -> Rule {
+    let Added::Fused(fused) = &rule.added else { return rule.clone() };
+    let part_at = |place: usize| sum.parts.iter().find(|(at, _)| *at == place).map(|(_, part)| part);
+    let alignment = |place: usize| {
+        let part = part_at(place);
+        let same = other.parts.iter().find(|(_, other)| Some(other) == part);
+        *fused.alignment_of(same.map_or(place, |(there, _)| *there))
+    };
+    let alignment = knobs::alignment_of_each((0..sum.children).map(alignment).collect());
+    let added = Added::Fused(Fused { alignment, ..fused.clone() });
+    Rule { added, ..rule.clone() }
 }
 
 /// What an answer about a sum tells.
@@ -183,6 +222,9 @@ fn difference(told: &[Told], summed: &Summands) -> f64 {
 #[cfg(test)]
 mod tests {
     use mmaprobe_machines::{Unit, generate};
+    use mmaprobe_model::Rounding;
+    use mmaprobe_model::format::FP32;
+    use mmaprobe_probes::Summand;
 
     use super::*;
     use crate::device::machine::MachineDevice;
@@ -210,5 +252,29 @@ mod tests {
             others.len() > 3 && others.iter().all(|other| other.part() > 10.0 * first.part()),
             "{others:?}"
         );
+    }
+
+    #[test]
+    fn summands_are_aligned_as_before_wherever_they_stand() {
+        let c = || Summands::from([Summand::C]);
+        let products = || Summands::from([0, 1].map(Summand::Product));
+        let sum = |parts: [Summands; 2]| Sum {
+            summands: parts.iter().flatten().copied().collect(),
+            parts: parts.into_iter().enumerate().collect(),
+            children: 2,
+            rule: 0,
+        };
+        let [one, other] = [sum([c(), products()]), sum([products(), c()])];
+        let fused = |fraction_bits: &[u32]| {
+            let of = |&bits: &u32| *Fused::uniform(bits, Rounding::TowardZero).alignment_of(0);
+            let alignment = fraction_bits.iter().map(of).collect();
+            Added::Fused(Fused { alignment, ..Fused::uniform(0, Rounding::TowardZero) })
+        };
+        let rule = |added| Rule { added, ..Rule::ieee(FP32) };
+        let own = rule(fused(&[13, 24]));
+        assert_eq!(in_the_places_of(&one, &own, &one), own);
+        assert_eq!(in_the_places_of(&other, &own, &one), rule(fused(&[24, 13])));
+        let alike = rule(fused(&[24]));
+        assert_eq!(in_the_places_of(&other, &alike, &one), alike);
     }
 }

@@ -8,6 +8,7 @@
 //! themselves.
 
 use std::collections::HashSet;
+use std::ops::Range;
 
 use mmaprobe_model::scalar::Scalar;
 use mmaprobe_model::tree::{Added, Model, Node, NodeId, Normalised, Rule, RuleId};
@@ -203,34 +204,38 @@ impl Left {
 /// Finds a rule for each sum of a tree; the rules that it comes with are where the search starts. Deterministic for any
 /// number of threads.
 pub fn fit(evidence: &Evidence, start: &Model, rules: Start, effort: Effort) -> Fitted {
-    fit_in_order(evidence, individual(start), rules, effort, usize::MAX)
+    fit_in_order(evidence, individual(start), rules, effort, None)
 }
 
 /// What rules that were found for some sums leave unexplained.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Unexplained {
-    /// Answers that contradict them.
+    /// Answers that contradict them, also those about the sums above.
     pub contradicted: usize,
-    /// Of so many that are about these sums and no others.
+    /// Answers that are about these sums.
     pub about: usize,
 }
 
-/// A model with rules that are found, quickly, for so many of the first sums in this order, which begins with the last sum, each
-/// before those in it, and what they leave unexplained of plain answers. Each sum has a rule of its own.
+/// A model with rules that are found, quickly, for the first sums in an order, which begins with the last sum, each before
+/// those in it, and what the rules of those of these places leave unexplained of plain answers. Each sum has a rule of its
+/// own.
 pub fn fit_first(
     evidence: &Evidence,
     model: Model,
     order: Vec<RuleId>,
-    first: usize,
+    places: Range<usize>,
 ) -> (Model, Unexplained) {
-    let found = fit_in_order(evidence, (model, order.clone()), Start::Known, Effort::Quick, first);
-    let depths = Depths::new(&found.model, &order, depth::unchanged(evidence));
-    let plain = evidence.answers.iter().filter(|answered| answered.class == Class::Plain);
-    let about: Vec<&Answered> =
-        plain.filter(|answered| depths.of(evidence.signature(), answered) < first).collect();
-    let contradicted = fit::contradicted(&found.model, about.iter().copied(), usize::MAX);
-    let unexplained = Unexplained { contradicted, about: about.len() };
-    (found.model, unexplained)
+    let Fitted { model, .. } =
+        fit_in_order(evidence, (model, order.clone()), Start::Known, Effort::Quick, Some(places.end));
+    let depths = Depths::new(&model, &order, depth::unchanged(evidence));
+    let plain = evidence.answers.par_iter().filter(|answered| answered.class == Class::Plain);
+    let at: Vec<(&Answered, usize)> = plain
+        .map(|answered| (answered, depths.of(evidence.signature(), answered)))
+        .filter(|(_, at)| *at < places.end)
+        .collect();
+    let contradicted = fit::contradicted(&model, at.iter().map(|(answered, _)| *answered), usize::MAX);
+    let about = at.iter().filter(|(_, at)| places.contains(at)).count();
+    (model, Unexplained { contradicted, about })
 }
 
 /// A model with a rule for each sum, of which all but the root's hand on what they add as it is, not normalised.
@@ -252,16 +257,17 @@ pub fn fit_shared(evidence: &Evidence, start: Model, rules: Start, effort: Effor
             order.push(rule);
         }
     }
-    fit_in_order(evidence, (start, order), rules, effort, usize::MAX)
+    fit_in_order(evidence, (start, order), rules, effort, None)
 }
 
-/// Finds these rules of a model, one after the other; if not all, so many of the first, from plain answers.
+/// Finds these rules of a model, one after the other, or so many of the first, from plain answers alone, and all stay
+/// where they are.
 fn fit_in_order(
     evidence: &Evidence,
     (model, order): (Model, Vec<RuleId>),
     rules: Start,
     effort: Effort,
-    first: usize,
+    first: Option<usize>,
 ) -> Fitted {
     let depths = Depths::new(&model, &order, depth::unchanged(evidence));
     let depth_of = |answered| (answered, depths.of(evidence.signature(), answered));
@@ -295,6 +301,9 @@ fn fit_in_order(
             beam.push(remembered::handed_on(beam[0].clone(), &all, &evidence.budget(each)));
             beam = search.scored(beam, &all);
         }
+        if beam[0].contradicted == 0 && first.is_some() {
+            return beam.swap_remove(0);
+        }
         if beam[0].contradicted == 0 {
             beam.retain(|fitted| fitted.contradicted == 0);
             continue;
@@ -309,7 +318,7 @@ fn fit_in_order(
         let mut left = Left::default();
         // Whether a sum above has left something unexplained.
         let mut leaves_any = false;
-        for (depth, &rule) in order.iter().enumerate().take(first) {
+        for (depth, &rule) in order.iter().enumerate().take(first.unwrap_or(usize::MAX)) {
             search.budget = evidence.budget(each);
             let about = left.out_of(by_depth.answers(class, depth, usize::MAX));
             beam = search.scored(beam, &about);
@@ -350,7 +359,7 @@ fn fit_in_order(
                 break;
             }
         }
-        if first < order.len() {
+        if first.is_some() {
             return beam.swap_remove(0);
         }
         search.scope = Scope::All;

@@ -184,9 +184,10 @@ fn anew(
     if is_soon && looked[0].is_mostly_explained(evidence) {
         looked = looking::best_regrouped(evidence, looked);
     }
+    let mut changed = Vec::new();
     if !looked[0].is_nearly_explained(evidence) {
         say(progress, evidence, "search for rules, sum by sum, in other orders", &looked[0].fitted);
-        looked = looking::neighbouring_sums(evidence, looked);
+        looked = looking::neighbouring_sums(evidence, looked, &mut changed);
     }
     if !has_many_sums && !looked[0].is_all_but_explained(evidence) {
         say(progress, evidence, "search for rules, the same in all sums", &looked[0].fitted);
@@ -215,7 +216,7 @@ fn anew(
     }
     if !looked[0].is_nearly_explained(evidence) {
         say(progress, evidence, "search for rules, sum by sum, in other orders", &looked[0].fitted);
-        looked = looking::neighbouring_sums(evidence, looked);
+        looked = looking::neighbouring_sums(evidence, looked, &mut changed);
         looked = looking::best_regrouped(evidence, looked);
     }
     if looked[0].is_explained() {

@@ -150,7 +150,12 @@ impl Skeleton {
 
     /// Whether another has sums of the same summands, in whatever order.
     pub fn has_the_same_sums(&self, other: &Skeleton) -> bool {
-        self.in_order().to_string() == other.in_order().to_string()
+        self.sums() == other.sums()
+    }
+
+    /// The sums, in words that are the same for every order that has the same.
+    pub fn sums(&self) -> String {
+        self.in_order().to_string()
     }
 
     /// The same, with the summands of each sum in an order that depends on nothing but them.

@@ -2,9 +2,9 @@
 
 use std::ops::RangeInclusive;
 
-use mmaprobe_model::Rounding;
 use mmaprobe_model::format::{self, RoundTo};
 use mmaprobe_model::tree::{Added, Alignment, Exponents, Far, Fused, Model, Node, Normalised, Rule, RuleId};
+use mmaprobe_model::{Rounding, Shared};
 use mmaprobe_probes::Signature;
 
 use super::rule::{MOST_DISTANCE, MOST_FRACTION_BITS, MOST_OPEN_EXPONENT, ZEROS, intermediate};
@@ -104,6 +104,14 @@ pub fn turn_each_alignment(model: &Model, scope: Scope) -> Vec<Turned> {
         }
     }
     turned
+}
+
+/// How each summand is aligned, the first ones first, as a sum says it: its last alignment is that of all that follow.
+pub fn alignment_of_each(mut each: Vec<Alignment>) -> Shared<Alignment> {
+    while each.len() > 1 && each[each.len() - 1] == each[each.len() - 2] {
+        each.pop();
+    }
+    each.into()
 }
 
 /// The sum of so many summands with the one at this position aligned so, and all others as they are.

@@ -129,31 +129,39 @@ pub fn open_sums(evidence: &Evidence, mut looked: Vec<Looked>, trees: Vec<Model>
 /// Times that an order is changed in one sum, and orders that are tried each time.
 const CHANGES: usize = 8;
 const CHANGED: usize = 2;
+/// Answers that models may be held against before no other order is changed.
+const ALL_CHANGED: u64 = 1_000_000_000;
 
 /// Quick looks, sum by sum, at [orders that differ in one sum](neighbours) from that of the best of the looks that were such,
-/// and of all, and from those on, until one explains nearly everything. The best first.
-pub fn neighbouring_sums(evidence: &Evidence, mut looked: Vec<Looked>) -> Vec<Looked> {
+/// and of all, and from those on, until one explains nearly everything; not from those that were tried, which are added to.
+/// The best first.
+pub fn neighbouring_sums(
+    evidence: &Evidence,
+    mut looked: Vec<Looked>,
+    tried: &mut Vec<Model>,
+) -> Vec<Looked> {
     let best = looked.iter().find(|looked| looked.summed.is_some()).into_iter().chain(&looked[..1]);
     // The next is the last.
     let mut next: Vec<Model> = best.rev().map(|best| best.fitted.model.clone()).collect();
-    let mut tried: Vec<Model> = Vec::new();
-    while let Some(model) = next.pop().filter(|_| tried.len() < CHANGES) {
-        if tried.iter().any(|known| known.tree.has_the_same_sums(&model.tree)) {
-            continue;
-        }
-        let likely = neighbours::of(evidence, &model).into_iter().filter(Neighbour::is_likely);
-        let mut others = Vec::new();
-        for Neighbour { model, .. } in likely.take(CHANGED) {
-            let fitted = nodewise::fit(evidence, &model, nodewise::Start::Guessed, Effort::Quick);
-            others.push(fitted.model.clone());
+    let most = evidence.work().spent() + ALL_CHANGED;
+    for _ in 0..CHANGES {
+        let is_tried = |model: &Model| tried.iter().any(|known| known.tree.has_the_same_sums(&model.tree));
+        next.retain(|model| !is_tried(model));
+        let Some(model) = next.pop().filter(|_| evidence.work().spent() < most) else { break };
+        let others = neighbours::of(evidence, &model).into_iter().filter(Neighbour::is_likely);
+        let others = others.map(|other| other.model).filter(|other| !is_tried(other));
+        let likely: Vec<Model> = others.take(CHANGED).collect();
+        tried.push(model);
+        let last = next.len();
+        for start in likely {
+            let fitted = nodewise::fit(evidence, &start, nodewise::Start::Guessed, Effort::Quick);
+            next.insert(last, fitted.model.clone());
             let summed = Some((evidence.answers.len(), Effort::Quick));
-            looked.push(Looked { start: model, fitted, is_cut: false, summed });
+            looked.push(Looked { start, fitted, is_cut: false, summed });
             if looked.last().is_some_and(|looked| looked.is_nearly_explained(evidence)) {
                 return recounted(evidence, looked);
             }
         }
-        next.extend(others.into_iter().rev());
-        tried.push(model);
     }
     recounted(evidence, looked)
 }

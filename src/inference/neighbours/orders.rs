@@ -1,6 +1,6 @@
 //! What else the summands of a sum may be summed in.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 
 use mmaprobe_probes::Summand;
 
@@ -21,14 +21,12 @@ pub struct Order {
 /// The orders that differ in the sum of these summands, each once: some of them have a sum of their own, or a sum
 /// among them has none, or has other summands. None if there is no such sum.
 pub fn differing(whole: &Skeleton, sum: &Summands) -> Vec<Order> {
-    let mut all: Vec<Order> = Vec::new();
-    for Variant { children, new } in variants_of(whole, sum) {
-        let order = replaced(whole, sum, &children);
-        if !order.has_the_same_sums(whole) && !all.iter().any(|known| known.order.has_the_same_sums(&order)) {
-            all.push(Order { order, new });
-        }
-    }
-    all
+    let mut known = HashSet::from([whole.sums()]);
+    variants_of(whole, sum)
+        .into_iter()
+        .map(|Variant { children, new }| Order { order: replaced(whole, sum, &children), new })
+        .filter(|order| known.insert(order.order.sums()))
+        .collect()
 }
 
 /// The smallest sum that these summands are in, but for their own; `None` of all.
@@ -88,8 +86,9 @@ fn with_new_sum(children: &[Skeleton]) -> Vec<Variant> {
         .map(|summed: Vec<usize>| {
             let (inside, outside): (Vec<_>, Vec<_>) =
                 children.iter().enumerate().partition(|(place, _)| summed.contains(place));
-            let [inside, outside] = [inside, outside]
+            let [mut inside, outside] = [inside, outside]
                 .map(|some| some.into_iter().map(|(_, child)| child.clone()).collect::<Vec<_>>());
+            Skeleton::sort(&mut inside);
             let new = Skeleton::Sum(inside);
             let of_new = Some(summands(&new));
             Variant { children: std::iter::once(new).chain(outside).collect(), new: of_new }
