@@ -132,14 +132,15 @@ fn ruled(evidence: &Evidence, model: &Model, wrong: &Summands, changed: &Order) 
     for &rule in &order {
         let Some(sum) = own.iter().find(|sum| sum.rule == rule) else { continue };
         let is_new = Some(&sum.summands) == changed.new.as_ref();
-        let is_above = wrong.is_subset(&sum.summands) && sum.summands != *wrong;
-        if is_above || sum.summands == *wrong || is_new {
+        let is_changed = sum.summands == *wrong;
+        let is_above = !is_changed && wrong.is_subset(&sum.summands);
+        if is_above || is_changed || is_new {
             first.push(rule);
         }
         above += usize::from(is_above);
         let is_same = |other: &&Sum| (&other.summands, other.children) == (&sum.summands, sum.children);
         if let Some(same) = known.iter().find(is_same)
-            && sum.summands != *wrong
+            && !is_changed
             && !is_new
         {
             let known = &model.tree.rules[same.rule];
@@ -177,7 +178,7 @@ fn sums(model: &Model) -> Vec<Sum> {
                 .map(|((place, _), part)| (*place, part.iter().copied().collect()))
                 .collect(),
             children: meeting.number,
-            rule: meeting.of,
+            rule: meeting.rule,
         })
         .collect()
 }

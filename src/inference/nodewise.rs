@@ -57,21 +57,19 @@ fn summands_below(model: &Model) -> Vec<Vec<Summand>> {
 }
 
 /// A sum in which values meet.
-pub struct Meeting<'m> {
+pub struct Meeting {
     /// The children of its node in which there are products or c, with their places.
     pub children: Vec<(usize, NodeId)>,
     /// What is in each of these.
     pub sum: Sum,
     /// The rule that it follows.
-    pub rule: &'m Rule,
-    /// And its place among the rules.
-    pub of: RuleId,
+    pub rule: RuleId,
     /// How many summands it has, zeros among them.
     pub number: usize,
 }
 
 /// The sums of a model's tree in which values meet.
-pub fn meetings(model: &Model) -> Vec<Meeting<'_>> {
+pub fn meetings(model: &Model) -> Vec<Meeting> {
     let below = summands_below(model);
     let meeting = |node: &Node| {
         let Node::Sum { children, rule } = node else { return None };
@@ -79,7 +77,7 @@ pub fn meetings(model: &Model) -> Vec<Meeting<'_>> {
         let children = children.iter().copied().enumerate();
         let children: Vec<_> = children.filter(|(_, child)| !below[*child].is_empty()).collect();
         let sum = children.iter().map(|(_, child)| below[*child].clone()).collect();
-        Some(Meeting { children, sum, rule: &model.tree.rules[*rule], of: *rule, number })
+        Some(Meeting { children, sum, rule: *rule, number })
     };
     model.tree.nodes.iter().filter_map(meeting).filter(|meeting| meeting.children.len() > 1).collect()
 }

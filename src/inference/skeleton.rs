@@ -212,7 +212,7 @@ impl Skeleton {
     }
 
     /// The sum of these summands, which are sorted, in whatever order it adds them; `None` if there is none.
-    fn part_of(&self, summands: &[Summand]) -> Option<&Skeleton> {
+    pub fn part_of(&self, summands: &[Summand]) -> Option<&Skeleton> {
         let mut own = self.summands();
         own.sort_unstable();
         if own == summands {

@@ -11,6 +11,7 @@ use super::nodewise::{self, Meeting};
 pub fn cuts(model: &Model) -> Vec<Cut> {
     let mut cuts = Vec::new();
     for Meeting { children, sum, rule, .. } in nodewise::meetings(model) {
+        let rule = &model.tree.rules[rule];
         let of_result = rounded_to(rule);
         let aligned = children.iter().enumerate().map(|(at, &(place, child))| {
             let fraction_bits = match &rule.added {

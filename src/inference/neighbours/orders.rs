@@ -21,8 +21,12 @@ pub struct Order {
 /// The orders that differ in the sum of these summands, each once: some of them have a sum of their own, or a sum
 /// among them has none, or has other summands. None if there is no such sum.
 pub fn differing(whole: &Skeleton, sum: &Summands) -> Vec<Order> {
+    let sorted: Vec<Summand> = sum.iter().copied().collect();
+    let Some(Skeleton::Sum(children) | Skeleton::Inner(children)) = whole.part_of(&sorted) else {
+        return Vec::new();
+    };
     let mut known = HashSet::from([whole.sums()]);
-    variants_of(whole, sum)
+    variants(children)
         .into_iter()
         .map(|Variant { children, new }| Order { order: replaced(whole, sum, &children), new })
         .filter(|order| known.insert(order.order.sums()))
@@ -42,17 +46,6 @@ struct Variant {
     children: Vec<Skeleton>,
     /// The summands that are in a new sum of their own, if there is one.
     new: Option<Summands>,
-}
-
-/// What the sum of these summands in a tree may add instead.
-fn variants_of(tree: &Skeleton, sum: &Summands) -> Vec<Variant> {
-    match tree {
-        Skeleton::Leaf(_) => Vec::new(),
-        Skeleton::Sum(children) | Skeleton::Inner(children) if summands(tree) == *sum => variants(children),
-        Skeleton::Sum(children) | Skeleton::Inner(children) => {
-            children.iter().flat_map(|child| variants_of(child, sum)).collect()
-        }
-    }
 }
 
 /// What a sum of these may add instead.
