@@ -142,7 +142,7 @@ pub fn validate(
             nans: plan.nans,
             boundaries: Boundaries::of(model),
         };
-        let modelled = (&simulated as &dyn Device, &simulated.instructions()[0]);
+        let modelled = (&simulated, &simulated.instructions()[0]);
         return match validation::sparse_mismatch((device, instruction), modelled, &sparse)? {
             None => Ok(Verdict::Holds(Some((plan, outcome)))),
             Some(SparseMismatch { changed: Some(changed), .. }) => noise(evidence, changed, sparse.seed),

@@ -1,4 +1,4 @@
-//! Comparing two devices on random dot-adds of which most have few summands.
+//! Comparing a device and a virtual one on random dot-adds of which most have few summands.
 
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::SeedableRng;
@@ -6,6 +6,7 @@ use rand_xoshiro::rand_core::SeedableRng;
 use super::changed::{Changed, Shrunk, shrunk};
 use super::{Nans, differ};
 use crate::batch;
+use crate::device::simulated::Simulated;
 use crate::device::{Device, DeviceError, Instruction};
 use crate::probes::boundaries::{self, Boundaries};
 use crate::probes::{DotAdd, brink, cancelling, crowding, leftover, sparse, vary};
@@ -19,18 +20,18 @@ pub struct SparsePlan {
     pub seed: u64,
     /// How NaNs are compared.
     pub nans: Nans,
-    /// Where one of the devices is thought to round, and where something ends in it.
+    /// Where the device is thought to round, and where something ends in it.
     pub boundaries: Boundaries,
 }
 
-/// A question with few summands to which two devices answer differently.
+/// A question with few summands to which a device and a virtual one answer differently.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SparseMismatch {
     /// The smallest one found.
     pub question: DotAdd,
     /// Both answers to it, asked alone. If it was answered differently only among others, these may be the same.
     pub answers: (u64, u64),
-    /// Then, what the first device answered in two ways; `None` where that was the second one.
+    /// Then, what the device answered in two ways.
     pub changed: Option<Changed>,
 }
 
@@ -43,20 +44,24 @@ const SPARSE: u64 = 1000;
 /// in one all summands are near where something ends, and in one a number is next to that.
 const TURNS: u64 = 10;
 
-/// Compares two devices on random dot-adds with few summands: what sums that meet nothing else keep shows there, and is
-/// drowned among many.
+/// Compares a device and a virtual one on random dot-adds with few summands: what sums that meet nothing else keep shows
+/// there, and is drowned among many.
 ///
 /// # Errors
 /// If a device fails.
 pub fn sparse_mismatch(
-    (one, i1): (&dyn Device, &Instruction),
-    (two, i2): (&dyn Device, &Instruction),
+    (device, instruction): (&dyn Device, &Instruction),
+    (simulated, listed): (&Simulated, &Instruction),
     plan: &SparsePlan,
 ) -> Result<Option<SparseMismatch>, DeviceError> {
-    let signature = i1.signature();
+    let signature = instruction.signature();
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(plan.seed);
+    // What a device computes off the diagonal is not asked for, and need not be simulated.
+    let single = Instruction { m: 1, n: 1, ..listed.clone() };
     let both = |questions: &[DotAdd]| {
-        let answers = batch::ask(one, i1, questions)?.into_iter().zip(batch::ask(two, i2, questions)?);
+        let ours = simulated.run_as(&listed.name, &single, &batch::batch_of(&single, questions))?;
+        let ours = batch::answers(&single, questions.len(), &ours);
+        let answers = batch::ask(device, instruction, questions)?.into_iter().zip(ours);
         Ok::<_, DeviceError>(answers.collect::<Vec<(u64, u64)>>())
     };
     let is_other = |answers| differ(&signature.d, plan.nans, answers);
