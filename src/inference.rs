@@ -8,6 +8,7 @@
 pub mod alike;
 pub mod apart;
 pub mod asking;
+pub mod blame;
 pub mod budget;
 pub mod depth;
 pub mod directed;

@@ -160,6 +160,16 @@ impl Kind {
     ];
     /// For a rule that is known but for what is made of small numbers.
     pub const NEAR_ZERO: [Kind; 3] = [Kind::Exponents, Kind::ExponentsApart, Kind::FarNearby];
+    /// The same, with everything that may have hidden there.
+    pub const NOT_PLAIN: [Kind; 7] = [
+        Kind::Exponents,
+        Kind::ExponentsApart,
+        Kind::Carries,
+        Kind::OneByOne,
+        Kind::FarNearby,
+        Kind::Formats,
+        Kind::Rounded,
+    ];
     /// For a rule that is known but for what hardly any answer shows.
     pub const NEARBY: [Kind; 2] = [Kind::FarNearby, Kind::Exponents];
 

@@ -1,5 +1,6 @@
 //! Looking for rules: quickly in every structure, then sum by sum, then widely.
 
+mod blaming;
 mod regrouping;
 mod sharing;
 mod starts;
@@ -20,6 +21,7 @@ use super::nodewise::Effort;
 use super::search::Search;
 use super::structure::{self, Structure};
 use super::{Progress, alike, grid, nodewise};
+use blaming::with_blamed_rules_improved;
 pub use regrouping::best_regrouped;
 use regrouping::{REGROUPED, best_regrouped_if, explained_by_a_tree, placed, regrouped};
 pub use sharing::shared;
@@ -164,6 +166,10 @@ pub fn known(evidence: &Evidence, known: Fitted, improved: Fitted) -> Fitted {
         0 => improved_at_last(evidence, found, LONG),
         _ => improved,
     };
+    if improved.contradicted == 0 {
+        return improved;
+    }
+    let improved = with_blamed_rules_improved(evidence, improved);
     if improved.contradicted == 0 {
         return improved;
     }

@@ -1,0 +1,51 @@
+//! Looks at the rules of a model that are to blame for what contradicts it.
+
+use super::{EACH_RULE, FEW, LONG, improved_at_last};
+use crate::inference::blame;
+use crate::inference::evidence::{Class, Evidence, Stage};
+use crate::inference::fit::{self, Fitted, Turn};
+use crate::inference::grid::{self, Kind, Trial};
+
+/// Rules to blame in which everything is combined.
+const BLAMED: usize = 3;
+/// Times that one is looked for, as long as each leaves no more than half of what the one before did.
+const TIMES: usize = 3;
+const LEFT: usize = 2;
+
+/// The same, or a model that explains more, in which one of the [rules to blame](blame) after the other is another: one
+/// that no plain answer contradicts, or no answer at all.
+pub(super) fn with_blamed_rules_improved(evidence: &Evidence, mut fitted: Fitted) -> Fitted {
+    let plain = Stage { class: Class::Plain, ..Stage::LAST };
+    for (stage, kinds) in [(plain, &Kind::FEW_ANSWERS[..]), (Stage::LAST, &Kind::NOT_PLAIN[..])] {
+        let answers = fit::relevant(evidence, stage);
+        let contradicted = fit::contradicted(&fitted.model, answers.iter().copied(), usize::MAX);
+        // Few enough can be explained in many ways.
+        if contradicted < FEW {
+            continue;
+        }
+        let mut best = Fitted { model: fitted.model.clone(), contradicted };
+        for _ in 0..TIMES {
+            let start = best.clone();
+            for rule in blame::ranked(evidence, &start.model, &answers, stage.class).into_iter().take(BLAMED)
+            {
+                let budget = evidence.budget(EACH_RULE);
+                let trial = Trial { rule, answers: &answers, budget: &budget };
+                let turns = [Turn::Once, Turn::Jointly];
+                let found = grid::improve(evidence, start.clone(), trial, kinds, stage.class, &turns);
+                let least = found.into_iter().min_by_key(|found| found.contradicted);
+                best = least.filter(|found| found.contradicted < best.contradicted).unwrap_or(best);
+                if best.contradicted == 0 {
+                    break;
+                }
+            }
+            if best.contradicted == 0 || best.contradicted * LEFT > start.contradicted {
+                break;
+            }
+        }
+        if best.contradicted > 0 {
+            break;
+        }
+        fitted = improved_at_last(evidence, best, LONG);
+    }
+    fitted
+}
