@@ -135,7 +135,7 @@ const LONGER: usize = 6;
 const EARLY: usize = 8;
 
 /// Answers that contradict a model, if no more, are explained by more than one thing.
-const FEW: usize = 10;
+pub const FEW: usize = 10;
 
 /// A first look at a model that explained everything until more was asked.
 pub fn improved(evidence: &Evidence, known: Fitted) -> Fitted {

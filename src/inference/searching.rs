@@ -75,9 +75,27 @@ fn again(
             return Ok(Searched::Best(Box::new(improved)));
         }
     }
+    let improved = told_more(evidence, improved, seed.wrapping_add(4 * TIME * DISPUTES), progress)?;
     let found = looking::known(evidence, known, improved);
     let found = pursued(evidence, Some(outline), found, seed.wrapping_add(3 * TIME * DISPUTES), progress)?;
     Ok(Searched::Best(Box::new(found)))
+}
+
+/// The same model, or what becomes of it after more was asked where little contradicts it: that can be explained in many
+/// ways, and is soon where these differ.
+fn told_more(
+    evidence: &mut Evidence,
+    improved: Fitted,
+    seed: u64,
+    progress: &dyn Progress,
+) -> Result<Fitted, DeviceError> {
+    if improved.contradicted >= looking::FEW {
+        return Ok(improved);
+    }
+    disputed::around(evidence, &improved.model, seed)?;
+    let improved = looking::scored(evidence, vec![improved]).swap_remove(0);
+    say(progress, evidence, "search for rules, after asking what is left", &improved);
+    Ok(looking::improved(evidence, improved))
 }
 
 /// Asks where a model that explains nearly everything fails, and looks at it again, as long as it does not explain
