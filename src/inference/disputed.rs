@@ -97,8 +97,8 @@ fn probe(dot_adds: Vec<DotAdd>) -> Probe {
     }
 }
 
-/// Asks what is like the questions whose answers contradict a model that nothing contradicted before: of the turns that
-/// explain these few, the right one explains those, too.
+/// Asks what is like the questions whose answers contradict a model that explained everything until more was asked: of the
+/// turns that explain these few, the right one explains those, too.
 ///
 /// # Errors
 /// If the device fails.

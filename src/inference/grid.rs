@@ -160,7 +160,7 @@ impl Kind {
     ];
     /// For a rule that is known but for what is made of small numbers.
     pub const NEAR_ZERO: [Kind; 3] = [Kind::Exponents, Kind::ExponentsApart, Kind::FarNearby];
-    /// The same, with everything that may have hidden there.
+    /// For a rule that explains nearly all plain answers, but not others.
     pub const NOT_PLAIN: [Kind; 7] = [
         Kind::Exponents,
         Kind::ExponentsApart,

@@ -134,10 +134,10 @@ const LONGER: usize = 6;
 /// Trees whose rules are found sum by sum: with a wrong one, that ends soon.
 const EARLY: usize = 8;
 
-/// Answers that contradict a model, if no more, are explained by more than one thing.
+/// Answers that contradict a model, if fewer, are explained by more than one thing.
 pub const FEW: usize = 10;
 
-/// A first look at a model that explained everything until more was asked.
+/// A first look at a model that explained everything, or more than it does, until more was asked.
 pub fn improved(evidence: &Evidence, known: Fitted) -> Fitted {
     let improved = improved_at_last(evidence, known.clone(), LONG);
     if improved.contradicted == 0 {

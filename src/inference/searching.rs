@@ -2,7 +2,7 @@
 
 use super::asking::{self, Outline};
 use super::evidence::Evidence;
-use super::fit::Fitted;
+use super::fit::{self, Fitted};
 use super::looking::{self, Looked, Starts};
 use super::trust::Distrust;
 use super::{Progress, disputed};
@@ -81,19 +81,20 @@ fn again(
     Ok(Searched::Best(Box::new(found)))
 }
 
-/// The same model, or what becomes of it after more was asked where little contradicts it: that can be explained in many
-/// ways, and is soon where these differ.
+/// The same model, or what becomes of it after more was asked, where few answers contradict it: these can be explained in
+/// many ways, and more that are like them tell which is right.
 fn told_more(
     evidence: &mut Evidence,
     improved: Fitted,
     seed: u64,
     progress: &dyn Progress,
 ) -> Result<Fitted, DeviceError> {
-    if improved.contradicted >= looking::FEW {
+    let improved = fit::scored(evidence, improved.model);
+    if improved.contradicted >= looking::FEW || evidence.work().is_spent() {
         return Ok(improved);
     }
     disputed::around(evidence, &improved.model, seed)?;
-    let improved = looking::scored(evidence, vec![improved]).swap_remove(0);
+    let improved = fit::scored(evidence, improved.model);
     say(progress, evidence, "search for rules, after asking what is left", &improved);
     Ok(looking::improved(evidence, improved))
 }

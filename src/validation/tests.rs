@@ -176,24 +176,28 @@ fn what_few_bits_of_results_hide_is_found_where_c_is_a_tie() {
         model.tree.nodes[17] = Node::Sum { children: (0..16).collect(), rule: 0 };
         model.tree.nodes.push(Node::Sum { children: vec![17, 16], rule: 1 });
         model.tree.rules = vec![of_products, last];
-        simulated(1, 1, model)
+        simulated(2, 3, model)
     };
     let (x, y) = (rounding_sum(Rounding::TowardZero), rounding_sum(Rounding::NearestTiesToZero));
-    let y = virtual_device::Simulated::new(y.identity.clone(), vec![(y.instructions[0].clone(), y.model)]);
-    let y = y.expect("the model can be executed");
-    let times_found = |boundaries: &Boundaries| {
+    let [same, other] = [&x, &y].map(|device| {
+        let instructions = vec![(device.instructions[0].clone(), device.model.clone())];
+        virtual_device::Simulated::new(device.identity.clone(), instructions).expect("it can be executed")
+    });
+    let times_found_of = |found: &virtual_device::Simulated, boundaries: &Boundaries| {
         let is_found = |seed: &u64| {
             let boundaries = boundaries.clone();
             let plan = SparsePlan { dot_adds: 3000, seed: *seed, nans: Nans::Bits, boundaries };
-            let found = (&y, &y.instructions()[0]);
+            let found = (found, &found.instructions()[0]);
             sparse_mismatch((&x, &x.instructions[0]), found, &plan).unwrap().is_some()
         };
         (0..20).filter(is_found).count()
     };
+    let times_found = |boundaries: &Boundaries| times_found_of(&other, boundaries);
     let boundaries = Boundaries::of(&x.model);
     assert_eq!((&boundaries.results[..], &boundaries.kept[..]), (&[9][..], &[19][..]));
     let (seldom, often) = (times_found(&Boundaries::default()), times_found(&boundaries));
     assert!(seldom < 5 && often > 15, "{seldom} and {often} of 20");
+    assert_eq!(times_found_of(&same, &boundaries), 0);
 }
 
 #[test]
