@@ -3,8 +3,7 @@
 //! The papers' inputs are written as values of summands; here they become operands. A value of c is
 //! one operand; the value of a product has to be split into two factors that their formats hold.
 
-use mmaprobe_model::format::{Decoded, Format, RoundTo};
-use mmaprobe_model::{Rounding, Term};
+use mmaprobe_model::format::{Decoded, Format};
 
 use crate::question::{DotAdd, Signature, Summand};
 
@@ -49,29 +48,29 @@ impl std::ops::Neg for Dyadic {
 
 /// The bit pattern of a number in a format, if the format holds it exactly.
 pub fn exactly(format: &Format, number: Dyadic) -> Option<u64> {
-    if is_out_of_reach(format, number) {
-        return None;
-    }
-    let term = Term::new(number.negative, number.significand.into(), number.exponent, number.exponent);
-    let rounded = RoundTo { rounding: Rounding::TowardZero, ..RoundTo::nearest_even(*format) }.round(&term);
-    let Decoded::Finite { negative, significand, exponent } = rounded else {
-        return None;
+    let Dyadic { negative, significand, exponent } = number;
+    let fraction_bits = format.fraction_bits as i32;
+    let held = match number.leading() {
+        Some(leading) => {
+            let last = exponent + significand.trailing_zeros() as i32;
+            let is_out_of_reach = leading > format.max_exponent()
+                || last < format.min_quantum()
+                || leading - last > fraction_bits;
+            if is_out_of_reach {
+                return None;
+            }
+            // From here on no bit is lost: the last one is not below that of the format's significands there.
+            let normal = leading.max(format.min_exponent());
+            let shift = exponent - (normal - fraction_bits);
+            let significand = if shift < 0 { significand >> -shift } else { significand << shift };
+            Decoded::Finite { negative, significand, exponent: normal }
+        }
+        None => Decoded::Finite { negative, significand: 0, exponent: format.min_exponent() },
     };
-    let back = Term::new(negative, significand.into(), exponent - format.fraction_bits as i32, exponent);
-    let difference = Term::sum(&[Term { negative: !term.negative, ..term }, back]);
-    let bits = format.pack(rounded);
-    // A format without −0 turns it into +0, a format without zero has no zero.
-    let sign_is_held = format.decode(bits) == rounded && negative == number.negative;
-    (difference.is_zero() && sign_is_held).then_some(bits)
-}
-
-/// Whether a number is too large, too small or has too many bits for a format: soon said, and of most that it does not hold.
-fn is_out_of_reach(format: &Format, number: Dyadic) -> bool {
-    let Some(leading) = number.leading() else { return false };
-    let last = number.exponent + number.significand.trailing_zeros() as i32;
-    leading > format.max_exponent()
-        || last < format.min_quantum()
-        || leading - last > format.fraction_bits as i32
+    let bits = format.pack(held);
+    // A format without −0 turns it into +0, a format without signs has none, a format without zero has no zero, and in
+    // some what would be the largest numbers is NaN.
+    (format.decode(bits) == held).then_some(bits)
 }
 
 /// A question in which every product is +0·+0 and c is +0; block scales are 1.
@@ -219,9 +218,11 @@ fn factors(signature: &Signature, value: Dyadic) -> Option<(u64, u64)> {
         exponent: value.exponent + trailing as i32,
         ..value
     };
-    // Neither factor is larger than the significands of its format.
-    let most = (2u64 << a.fraction_bits.max(b.fraction_bits)).min(value.significand).min(LARGEST_DIVISOR);
-    for divisor in (1..=most).step_by(2) {
+    // Neither factor is larger than the significands of the formats; the smaller one is not above the square root.
+    let largest = (2u64 << a.fraction_bits.max(b.fraction_bits)) - 1;
+    let least = value.significand.div_ceil(largest);
+    let most = value.significand.isqrt().min(LARGEST_DIVISOR);
+    for divisor in (least | 1..=most).step_by(2) {
         if !value.significand.is_multiple_of(divisor) {
             continue;
         }
@@ -286,7 +287,66 @@ pub(crate) fn reach_of_factors(signature: &Signature) -> (i32, i32) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use mmaprobe_model::format;
+    use mmaprobe_model::format::{self, RoundTo};
+    use mmaprobe_model::{Rounding, Term};
+    use rand_core::Rng;
+    use rand_xoshiro::Xoshiro256PlusPlus;
+    use rand_xoshiro::rand_core::SeedableRng;
+
+    use crate::sparse::below;
+
+    /// The same by rounding: a number is held if nothing is left of it.
+    fn rounded_to_itself(format: &Format, number: Dyadic) -> Option<u64> {
+        let term = Term::new(number.negative, number.significand.into(), number.exponent, number.exponent);
+        let rounded =
+            RoundTo { rounding: Rounding::TowardZero, ..RoundTo::nearest_even(*format) }.round(&term);
+        let Decoded::Finite { negative, significand, exponent } = rounded else { return None };
+        let back = Term::new(negative, significand.into(), exponent - format.fraction_bits as i32, exponent);
+        let left = Term::sum(&[Term { negative: !term.negative, ..term }, back]);
+        let bits = format.pack(rounded);
+        (left.is_zero() && format.decode(bits) == rounded && negative == number.negative).then_some(bits)
+    }
+
+    #[test]
+    fn what_is_held_is_what_rounding_leaves_as_it_is() {
+        let mut rng = Xoshiro256PlusPlus::seed_from_u64(3);
+        for format in Format::ALL {
+            let (mut held, mut refused) = (0, 0);
+            for _ in 0..4000 {
+                let significand = match below(16, &mut rng) {
+                    0 => 0,
+                    _ => rng.next_u64() >> below(64, &mut rng) << below(4, &mut rng),
+                };
+                let bits = 64 - significand.leading_zeros() as i32;
+                let (low, high) = (format.min_quantum() - 3, format.max_exponent() + 3);
+                let leading = low + below((high - low + 1) as u64, &mut rng) as i32;
+                let negative = below(2, &mut rng) == 1;
+                let number = Dyadic { negative, significand, exponent: leading - bits };
+                let bits = exactly(&format, number);
+                assert_eq!(bits, rounded_to_itself(&format, number), "{format}: {number:?}");
+                *(if bits.is_some() { &mut held } else { &mut refused }) += 1;
+            }
+            assert!(held > 50 && refused > 50, "{format}: {held} and {refused}");
+        }
+    }
+
+    #[test]
+    fn any_split_that_formats_hold_is_found() {
+        for format in [format::E4M3, format::FP16, format::BF16] {
+            let signature =
+                Signature { k: 1, a: format, b: format, c: format::FP64, d: format::FP64, scale: None };
+            let largest = 2u64 << format.fraction_bits;
+            let mut split = 0;
+            for significand in (1..40_000).step_by(2) {
+                let can_be = (1..largest.min(LARGEST_DIVISOR + 1))
+                    .any(|divisor| significand % divisor == 0 && significand / divisor < largest);
+                let is = factors(&signature, Dyadic::new(significand, -8)).is_some();
+                assert_eq!(is, can_be, "{format}: {significand}");
+                split += usize::from(is);
+            }
+            assert!((30..20_000).contains(&split), "{format}: {split}");
+        }
+    }
 
     #[test]
     fn values_arrive_as_asked() {
