@@ -41,6 +41,8 @@ pub mod skeleton;
 pub mod standing;
 pub mod statements;
 pub mod structure;
+#[cfg(test)]
+mod testing;
 pub mod ties;
 pub mod triples;
 pub mod trust;

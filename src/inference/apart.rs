@@ -264,16 +264,13 @@ fn ways(of_places: &[&[usize]], usual: usize) -> Vec<usize> {
 mod tests {
     use mmaprobe_model::Rounding;
     use mmaprobe_model::format::{FP16, FP32, RoundTo};
-    use mmaprobe_model::scalar::Scalar;
     use mmaprobe_model::tree::Model;
-    use mmaprobe_probes::sparse;
-    use rand_xoshiro::Xoshiro256PlusPlus;
-    use rand_xoshiro::rand_core::SeedableRng;
 
     use super::*;
     use crate::inference::evidence;
     use crate::inference::skeleton::Skeleton;
     use crate::inference::structure::{self, Structure};
+    use crate::inference::testing;
     use mmaprobe_probes::{Dyadic, Summand};
 
     /// c and three products in one sum, with these alignments and this rounding of the result.
@@ -298,17 +295,11 @@ mod tests {
             (18, Rounding::ToOdd),
         ];
         let machine = flat(&signature, &own, Rounding::AwayFromZero);
-        let mut executor = Scalar::new(&machine).expect("it can be executed");
-        let mut rng = Xoshiro256PlusPlus::seed_from_u64(5);
-        let answers: Vec<Answered> = (0..8000)
-            .map(|_| {
-                let question = sparse::dot_add(&signature, &mut rng);
-                let answer = executor.execute(&evidence::inputs(&signature, &question));
-                Answered::new(&signature, 0, question, answer)
-            })
+        let answers = testing::sparse_answers(&signature, &machine, 8000, 5);
+        let answers: Vec<&Answered> = answers
+            .iter()
             .filter(|answered| answered.class == evidence::Class::Plain && answered.summands <= 2)
             .collect();
-        let answers: Vec<&Answered> = answers.iter().collect();
         let start = flat(&signature, &[(24, Rounding::TowardZero)], Rounding::NearestTiesToEven);
         let contradicted = fit::contradicted(&start, answers.iter().copied(), usize::MAX);
         let start = Fitted { model: start, contradicted };

@@ -56,16 +56,12 @@ pub fn ranked(evidence: &Evidence, model: &Model, answers: &[&Answered], class: 
 mod tests {
     use mmaprobe_model::Rounding;
     use mmaprobe_model::format::{FP16, FP32, RoundTo};
-    use mmaprobe_model::scalar::Scalar;
     use mmaprobe_model::tree::{Node, Normalised};
-    use mmaprobe_probes::{Signature, sparse};
-    use rand_xoshiro::Xoshiro256PlusPlus;
-    use rand_xoshiro::rand_core::SeedableRng;
+    use mmaprobe_probes::Signature;
 
     use super::*;
-    use crate::device::simulated::Simulated;
-    use crate::device::{Device, Identity, Instruction, Provenance};
-    use crate::inference::evidence;
+    use crate::device::Device;
+    use crate::inference::testing;
 
     /// Pairs of eight products, these in pairs, both of those, and c, each sum by a rule of its own: rules 0 to 3 are those
     /// of products, 4 and 5 of these sums, 6 and 7 of those that follow.
@@ -91,36 +87,14 @@ mod tests {
             let to_few =
                 RoundTo { rounding: Rounding::Down, fraction_bits: 5, ..RoundTo::nearest_even(FP32) };
             truth.tree.rules[wrong].normalised = Normalised::To(to_few);
-            let mut executor = Scalar::new(&truth).expect("it can be executed");
-            let mut rng = Xoshiro256PlusPlus::seed_from_u64(3);
-            let answers: Vec<Answered> = (0..3000)
-                .map(|_| {
-                    let question = sparse::dot_add(&signature, &mut rng);
-                    let answer = executor.execute(&evidence::inputs(&signature, &question));
-                    Answered::new(&signature, 0, question, answer)
-                })
-                .collect();
+            let answers = testing::sparse_answers(&signature, &truth, 3000, 3);
             let answers: Vec<&Answered> = answers.iter().collect();
-            let device = device(&truth, &signature);
+            let device = testing::device(&signature, truth, (1, 1));
             let evidence = Evidence::new(&device, &device.instructions()[0]);
             let ranked = ranked(&evidence, &model, &answers, Class::Nan);
             let is_on_the_way = |rule: &RuleId| *rule == wrong || above.contains(rule);
             assert!(ranked.iter().take(3).any(|&rule| rule == wrong), "{ranked:?}");
             assert!(ranked.iter().take(3).all(is_on_the_way), "{ranked:?}");
         }
-    }
-
-    fn device(model: &Model, signature: &Signature) -> Simulated {
-        let Signature { k, a, b, c, d, scale } = *signature;
-        let name = "mma".to_string();
-        let instruction = Instruction { name, m: 1, n: 1, k, a, b, c, d, scale, mode_of: None };
-        let identity = Identity {
-            name: "test".to_string(),
-            description: String::new(),
-            properties: Vec::new(),
-            provenance: Provenance::Simulated,
-            absent: Vec::new(),
-        };
-        Simulated::new(identity, vec![(instruction, model.clone())]).expect("the model can be executed")
     }
 }

@@ -444,26 +444,16 @@ impl Turn {
 #[cfg(test)]
 mod tests {
     use mmaprobe_model::format::{FP16, FP32};
-    use mmaprobe_probes::{Signature, sparse};
-    use rand_xoshiro::Xoshiro256PlusPlus;
-    use rand_xoshiro::rand_core::SeedableRng;
+    use mmaprobe_probes::Signature;
 
     use super::*;
-    use crate::inference::evidence;
+    use crate::inference::testing;
 
     #[test]
     fn a_glimpse_has_every_one_of_few_answers_that_contradict() {
         let signature = Signature { k: 3, a: FP16, b: FP16, c: FP32, d: FP32, scale: None };
         let model = Model::chain_of_fma(FP16, FP32, 3);
-        let mut executor = Scalar::new(&model).expect("it can be executed");
-        let mut rng = Xoshiro256PlusPlus::seed_from_u64(3);
-        let mut all: Vec<Answered> = (0..3 * GLIMPSED)
-            .map(|_| {
-                let question = sparse::dot_add(&signature, &mut rng);
-                let answer = executor.execute(&evidence::inputs(&signature, &question));
-                Answered::new(&signature, 0, question, answer)
-            })
-            .collect();
+        let mut all = testing::sparse_answers(&signature, &model, 3 * GLIMPSED, 3);
         let wrong_in_glimpse = |all: &[Answered]| {
             let glimpse = glimpse(&model, &all.iter().collect::<Vec<_>>());
             assert!(glimpse.len() <= GLIMPSED + ALL_OF, "{}", glimpse.len());

@@ -384,28 +384,19 @@ fn gcd(a: usize, b: usize) -> usize {
 #[cfg(test)]
 mod tests {
     use mmaprobe_model::format::{E2M1, FP32};
+    use mmaprobe_probes::Signature;
 
     use super::*;
-    use crate::device::simulated::Simulated;
-    use crate::device::{Device, Identity, Instruction, Provenance};
+    use crate::device::Device;
     use crate::inference::skeleton::Skeleton;
     use crate::inference::structure::{self, Structure};
+    use crate::inference::testing;
 
     /// What grouping finds of a device with these sums, where masks have shown nothing.
     fn found(sums: &Skeleton, k: usize) -> Vec<Skeleton> {
-        let name = "e2m1".to_string();
-        let (a, b, c, d) = (E2M1, E2M1, FP32, FP32);
-        let instruction = Instruction { name, m: 4, n: 4, k, a, b, c, d, scale: None, mode_of: None };
-        let identity = Identity {
-            name: "test".to_string(),
-            description: String::new(),
-            properties: Vec::new(),
-            provenance: Provenance::Simulated,
-            absent: Vec::new(),
-        };
-        let signature = instruction.signature();
+        let signature = Signature { k, a: E2M1, b: E2M1, c: FP32, d: FP32, scale: None };
         let model = structure::start(&signature, sums, Structure::Plain);
-        let device = Simulated::new(identity, vec![(instruction, model)]).expect("it can be simulated");
+        let device = testing::device(&signature, model, (4, 4));
         let mut evidence = Evidence::new(&device, &device.instructions()[0]);
         let flat = Skeleton::Sum(signature.summands().map(Skeleton::Leaf).collect());
         let mut sums = Sums::of(&evidence, &flat);

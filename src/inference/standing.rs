@@ -88,13 +88,10 @@ pub fn next(candidates: &[Candidate]) -> Vec<usize> {
 #[cfg(test)]
 mod tests {
     use mmaprobe_model::format::{FP16, FP32};
-    use mmaprobe_probes::{Signature, sparse};
-    use rand_xoshiro::Xoshiro256PlusPlus;
-    use rand_xoshiro::rand_core::SeedableRng;
+    use mmaprobe_probes::Signature;
 
     use super::*;
-    use crate::inference::evidence;
-    use mmaprobe_model::scalar::Scalar;
+    use crate::inference::testing;
 
     fn candidate(what: &str, model: &Model) -> Candidate {
         let knob = Knob { what: what.to_string(), rule: Some(0) };
@@ -105,15 +102,7 @@ mod tests {
     fn what_answers_contradict_falls_and_what_is_the_same_inside_is_alike() {
         let signature = Signature { k: 2, a: FP16, b: FP16, c: FP32, d: FP32, scale: None };
         let model = Model::chain_of_fma(FP16, FP32, 2);
-        let mut executor = Scalar::new(&model).expect("it can be executed");
-        let mut rng = Xoshiro256PlusPlus::seed_from_u64(3);
-        let answers: Vec<Answered> = (0..2 * PORTION + 10)
-            .map(|_| {
-                let question = sparse::dot_add(&signature, &mut rng);
-                let answer = executor.execute(&evidence::inputs(&signature, &question));
-                Answered::new(&signature, 0, question, answer)
-            })
-            .collect();
+        let answers = testing::sparse_answers(&signature, &model, 2 * PORTION + 10, 3);
         let answers: Vec<&Answered> = answers.iter().collect();
         let mut other = model.clone();
         other.tree.rules[0].zero.cancellation_is_negative ^= true;
