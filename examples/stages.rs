@@ -17,6 +17,7 @@ use mmaprobe::inference::alike::{self, Sharing};
 use mmaprobe::inference::evidence::{Evidence, Stage};
 use mmaprobe::inference::looking::Starts;
 use mmaprobe::inference::nodewise::{self, Effort, Start};
+use mmaprobe::inference::skeleton::Skeleton;
 use mmaprobe::inference::{Options, Progress, asking, characterize_with, fit};
 use mmaprobe::model::Model;
 use mmaprobe::model::format::{Format, RoundTo};
@@ -105,6 +106,13 @@ fn main() {
             .iter()
             .filter_map(|order| regular.nearest(order, 5))
             .for_each(|order| println!("  regular: {order}"));
+        let mut finer: Vec<Skeleton> = Vec::new();
+        for order in outline.exchanged.iter().flat_map(|order| regular.finer(order)) {
+            if !finer.contains(&order) {
+                finer.push(order);
+            }
+        }
+        finer.iter().for_each(|order| println!("  finer: {order}"));
         outline.closer.iter().for_each(|order| println!("  closer: {order}"));
         println!("  {} rounds, {} dot-adds", evidence.rounds, evidence.dot_adds);
     };

@@ -28,8 +28,8 @@ pub use sharing::shared;
 pub use starts::Starts;
 use starts::distinct;
 pub use summing::{
-    AT_FIRST, AT_LAST, ONE, best_quick_trees, exchanged_sums, few_sums, from_the_start, neighbouring_sums,
-    open_sums, quick_sums, sums_explain_nearly, usual_sums,
+    AT_FIRST, AT_LAST, ONE, best_quick_trees, exchanged_sums, few_sums, finer_sums, from_the_start,
+    neighbouring_sums, open_sums, quick_sums, sums_explain_nearly, usual_sums,
 };
 use summing::{MORE_SUMS, closer_sum_by_sum};
 

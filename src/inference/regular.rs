@@ -80,6 +80,22 @@ impl Regular {
         self.nearest_that_adds(found, times, |alike, more| alike >= more)
     }
 
+    /// Those that say all that an order which was found does, and more: where formats hold no X far enough above y, only some
+    /// of the sums show. Those that say least more first.
+    pub fn finer(&self, found: &Skeleton) -> Vec<Skeleton> {
+        let found = Meetings::of(&self.signature, found);
+        let mut finer: Vec<(i64, &Skeleton)> = Vec::new();
+        for Known { order, meetings, told } in &self.orders {
+            let Compared { alike, otherwise, .. } = found.compared_with(meetings, &self.threes);
+            if otherwise == 0 && *told > alike {
+                finer.push((told - alike, order));
+            }
+        }
+        // A stable sort: those that hardware is likelier to have first.
+        finer.sort_by_key(|(more, _)| *more);
+        finer.into_iter().map(|(_, order)| order.clone()).collect()
+    }
+
     /// The one that is most like an order, of those of which enough is known: of so many threes both say the same, of so
     /// many more it alone says which two meet first.
     fn nearest_that_adds(
@@ -375,6 +391,27 @@ mod tests {
         let whole = Skeleton::Sum(vec![c.clone(), Skeleton::Sum(vec![pairs(0), pairs(4)])]);
         let found = Skeleton::Sum(vec![c, Skeleton::Sum(vec![pair(0), pair(2), pairs(4)])]);
         assert_eq!(Regular::of(&signature(8)).nearest(&found, 5), Some(whole));
+    }
+
+    #[test]
+    fn of_groups_that_hide_their_pairs_the_pairs_are_tried() {
+        let signature = signature(8);
+        let leaf = |k| Skeleton::Leaf(Summand::Product(k));
+        let c = Skeleton::Leaf(Summand::C);
+        let add = |sum: Skeleton, more: Vec<Skeleton>| Skeleton::Sum([vec![sum], more].concat());
+        let found = add(add(c.clone(), (0..4).map(leaf).collect()), (4..8).map(leaf).collect());
+        let dots = (0..4).fold(c.clone(), |sum, pair| {
+            add(sum, vec![Skeleton::Sum(vec![leaf(2 * pair), leaf(2 * pair + 1)])])
+        });
+        let finer = Regular::of(&signature).finer(&found);
+        let at = |order: &Skeleton| finer.iter().position(|finer| finer == order);
+        assert!(at(&dots).is_some_and(|at| at < 20), "{finer:?}");
+        assert_eq!(at(&found), None, "it says no more");
+        // Nothing is said of which of two that are added at once comes first.
+        let at_once = (0..4).fold(c, |sum, pair| add(sum, vec![leaf(2 * pair), leaf(2 * pair + 1)]));
+        assert!(at(&at_once) < at(&dots) && at(&at_once).is_some(), "{finer:?}");
+        // What says otherwise is none.
+        assert_eq!(at(&chain((0..8).rev())), None);
     }
 
     #[test]

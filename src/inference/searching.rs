@@ -179,6 +179,11 @@ fn anew(
         looked = sums_at_once(evidence, outline, looked, seed)?;
     }
     let starts = &Starts { evidence, outline };
+    // What is shown is part of the order, where formats hold no X far enough above y.
+    if outline.order.unreachable > 0 && !looked[0].is_nearly_explained(evidence) {
+        say(progress, evidence, "search for rules, sum by sum, in regular orders", &looked[0].fitted);
+        looked = looking::finer_sums(starts, looked);
+    }
     let summed = looked.iter().filter(|looked| looked.is_summed_at_all(evidence));
     // Where a rule for each sum explains most answers, sums hardly share any.
     let is_summed = summed.clone().any(|looked| looked.is_mostly_explained(evidence));

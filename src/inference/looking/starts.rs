@@ -125,6 +125,17 @@ impl Starts<'_, '_> {
         distinct(orders.filter_map(|order| self.like_regular(&regular, order)), usize::MAX)
     }
 
+    /// Regular orders that say more than those which exchanged summands show, those of the first order first.
+    pub(super) fn finer(&self) -> Vec<Model> {
+        if self.outline.exchanged.is_empty() {
+            return Vec::new();
+        }
+        let signature = self.evidence.signature();
+        let regular = Regular::of(signature);
+        let finer = self.outline.exchanged.iter().flat_map(|order| regular.finer(order));
+        distinct(finer.map(|order| structure::start(signature, &order, Structure::Plain)), usize::MAX)
+    }
+
     fn like_regular(&self, regular: &Regular, order: &Skeleton) -> Option<Model> {
         let regular = regular.nearest(order, ALIKE)?;
         Some(structure::start(self.evidence.signature(), &regular, Structure::Plain))

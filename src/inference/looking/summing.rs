@@ -166,6 +166,32 @@ pub fn neighbouring_sums(
     recounted(evidence, looked)
 }
 
+/// Regular orders that get a quick look because they say more than what is shown, and answers that models may be held
+/// against before none does.
+const FINER: usize = 16;
+const ALL_FINER: u64 = 500_000_000;
+
+/// Quick looks, sum by sum, at regular orders that say all that exchanged summands show, and more, until one leaves next to
+/// nothing: formats with little range show only some of the sums. The best first.
+pub fn finer_sums(starts: &Starts, mut looked: Vec<Looked>) -> Vec<Looked> {
+    let evidence = starts.evidence;
+    let most = evidence.work().spent() + ALL_FINER;
+    let is_small = |start: &Model| nodewise::individual(start).1.len() <= SUMS_AT_ONCE;
+    let is_new = |start: &Model| !looked.iter().any(|looked| looked.is_known(evidence, start));
+    let finer: Vec<Model> =
+        starts.finer().into_iter().filter(|start| is_small(start) && is_new(start)).collect();
+    for start in finer.into_iter().take(FINER) {
+        if evidence.work().spent() >= most {
+            break;
+        }
+        looked.push(Looked::sum_by_sum(evidence, start, Effort::Quick));
+        if looked.last().is_some_and(|quick| quick.is_all_but_explained(evidence)) {
+            break;
+        }
+    }
+    recounted(evidence, looked)
+}
+
 /// Whether rules that were found sum by sum explain nearly everything.
 pub fn sums_explain_nearly(evidence: &Evidence, looked: &[Looked]) -> bool {
     looked.iter().any(|looked| looked.summed.is_some() && looked.is_nearly_explained(evidence))
