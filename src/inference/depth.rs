@@ -13,8 +13,10 @@ use super::evidence::{Answered, Evidence};
 /// What became of summands that were the only ones that are not zero.
 #[derive(Clone, Debug)]
 pub struct Unchanged {
-    /// The exponents of what is neither too large nor too small for any sum.
+    /// The exponents of what is neither too large nor too small for any sum that lets ordinary numbers out at all.
     pub exponents: RangeInclusive<i32>,
+    /// The exponents, ordinary ones or not, of what comes out of all sums as about what it was; all, if there are none.
+    pub near: RangeInclusive<i32>,
     /// What of each product, and of c at last, comes out of all sums that it is in as it was.
     each: Vec<Passing>,
     /// Of each of them, the numbers, and what they came out as.
@@ -262,8 +264,8 @@ fn handed_on(model: &Model, unchanged: &Unchanged) -> HashMap<(NodeId, usize), V
 /// What became of products and of c where they were [asked for alone](mmaprobe_probes::sums::range).
 pub fn unchanged(evidence: &Evidence) -> Unchanged {
     let signature = evidence.signature();
-    let (mut all, mut near) = (Alone::default(), Alone::default());
-    let mut each = vec![Alone::default(); signature.k + 1];
+    let [mut all, mut near] = [0; 2].map(|_| Alone::default());
+    let [mut each, mut near_of_each] = [0; 2].map(|_| vec![Alone::default(); signature.k + 1]);
     let mut outcomes = vec![HashMap::default(); signature.k + 1];
     for (value, outcome) in evidence.answers.iter().filter_map(|answered| alone(signature, answered)) {
         let source = value.source.expect("what is alone is a summand");
@@ -273,13 +275,27 @@ pub fn unchanged(evidence: &Evidence) -> Unchanged {
             .exponent()
             .zip(value.exponent())
             .is_some_and(|(x, y)| x.abs_diff(y) <= NEAR);
-        near.add(Flow { value: value.value.abs(), ..value }, is_near);
+        let magnitude = Flow { value: value.value.abs(), ..value };
+        near.add(magnitude, is_near);
+        near_of_each[source].add(magnitude, is_near);
         each[source].add(value, is_same);
         outcomes[source].insert(value.value.to_bits(), outcome.to_bits());
     }
-    let exponents = near.0[0].exponents().filter(|near| *near != NONE).unwrap_or(i32::MIN..=i32::MAX);
+    let near = near.0[0].exponents().filter(|near| *near != NONE).unwrap_or(i32::MIN..=i32::MAX);
+    let exponents = near_to_all(&near_of_each, signature.d.min_exponent() + BARELY_NORMAL);
     let passing = |own: &Alone| own.passing(&exponents, exponents.clone(), all.fraction_bits());
-    Unchanged { each: each.iter().map(passing).collect(), exponents, outcomes }
+    Unchanged { each: each.iter().map(passing).collect(), exponents, near, outcomes }
+}
+
+/// The exponents of what comes out of sums as about what it was, of any summand for which that is at least so large, as
+/// long as any are left; all, where there is no such summand, as where sums have no room for a lone leading bit: that says
+/// nothing about what is too large.
+fn near_to_all(near: &[Alone], least: i32) -> RangeInclusive<i32> {
+    let of_each = near.iter().filter_map(|own| own.0[0].exponents());
+    of_each.filter(|own| *own.end() >= least).fold(i32::MIN..=i32::MAX, |all, own| {
+        let both = within(&own, &all);
+        if both.is_empty() { all } else { both }
+    })
 }
 
 fn within(own: &RangeInclusive<i32>, all: &RangeInclusive<i32>) -> RangeInclusive<i32> {
@@ -366,6 +382,10 @@ impl AloneOfSign {
     }
 }
 
+/// A floor under the exponents that sums align to may be so far above the least of a normal result: what is below it is
+/// no ordinary number.
+const BARELY_NORMAL: i32 = 3;
+
 /// What becomes another number whose exponent differs by so much at most is neither too large nor too small for any sum.
 const NEAR: u32 = 1;
 
@@ -432,7 +452,8 @@ mod tests {
         let of_sign = OfSign { exponents: -14..=15, fraction_bits: 3 };
         let each = vec![Passing([of_sign.clone(), of_sign]); 4];
         let outcomes = vec![HashMap::default(); 4];
-        let depths = Depths::new(&model, &order, Unchanged { exponents: -14..=15, each, outcomes });
+        let depths =
+            Depths::new(&model, &order, Unchanged { exponents: -14..=15, near: -14..=15, each, outcomes });
         let (p0, p1, p2) = (Summand::Product(0), Summand::Product(1), Summand::Product(2));
         let depth = |values: &[(Summand, Dyadic)], answer: u64| {
             let question = place::question(&signature, values).expect("fp32 holds these");
@@ -472,6 +493,7 @@ mod tests {
         let none = OfSign { exponents: NONE, ..every.clone() };
         let unchanged = Unchanged {
             exponents: -100..=100,
+            near: -100..=100,
             each: vec![Passing([none, every]); 3],
             outcomes: vec![outcomes(-1.0), outcomes(-2.0), outcomes(-1.0)],
         };
@@ -485,5 +507,22 @@ mod tests {
         assert_eq!(depth(p0, false), 0, "as 1 for c comes out");
         assert_eq!(depth(p1, false), 1, "not as 1 for c comes out");
         assert_eq!([p0, p1].map(|product| depth(product, true)), [0; 2], "as they were");
+    }
+
+    #[test]
+    fn what_sums_without_room_for_a_leading_bit_make_of_lone_numbers_says_nothing_about_what_is_too_large() {
+        let powers = |same: RangeInclusive<i32>| {
+            let mut own = Alone::default();
+            for exponent in -140..=20 {
+                own.add(Flow::exactly(power(exponent)), same.contains(&exponent));
+            }
+            own
+        };
+        let least = FP32.min_exponent() + BARELY_NORMAL;
+        let [tiny, ordinary] = [powers(-139..=-127), powers(-24..=15)];
+        assert_eq!(near_to_all(&[tiny.clone(), tiny.clone()], least), i32::MIN..=i32::MAX);
+        assert_eq!(near_to_all(&[ordinary.clone(), tiny], least), -24..=15, "others say what is");
+        assert_eq!(near_to_all(&[powers(-30..=4), ordinary.clone()], least), -24..=4);
+        assert_eq!(near_to_all(&[ordinary, powers(17..=20)], least), -24..=15, "some are left");
     }
 }

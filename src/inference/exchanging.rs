@@ -59,7 +59,7 @@ pub fn orders(evidence: &mut Evidence, cuts: &[i32], seed: u64) -> Result<Vec<Sk
         return Ok(Vec::new());
     }
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed ^ EXCHANGED);
-    let within = depth::unchanged(evidence).exponents;
+    let within = depth::unchanged(evidence).near;
     let values = Values::new(&signature, &within, cuts);
     let trials = values.trials(TRIALS, &mut rng);
     let beside_c = handing::trials(&signature, TRIALS, cuts, &mut rng);
