@@ -196,7 +196,7 @@ pub struct Asked {
 }
 
 /// Answers that models may be held against in all searches about one instruction: so many that only a search which leads
-/// nowhere comes to its end, after a quarter of an hour or so of one core.
+/// nowhere comes to its end, after half an hour or so of one core.
 const WORK: u64 = 6_000_000_000;
 
 /// Answers to a probe that are not kept aside where most are.

@@ -163,7 +163,8 @@ pub fn known(evidence: &Evidence, known: Fitted, improved: Fitted) -> Fitted {
     let kinds = if contradicted(&improved.model) < FEW { &Kind::NEARBY[..1] } else { &Kind::NEARBY };
     let found = rule_by_rule(evidence, improved.clone(), plain, kinds);
     let improved = match contradicted(&found.model) {
-        0 => improved_at_last(evidence, found, LONG),
+        // Which may contradict others.
+        0 => better_of(evidence, improved, improved_at_last(evidence, found, LONG)),
         _ => improved,
     };
     if improved.contradicted == 0 {

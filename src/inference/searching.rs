@@ -96,7 +96,8 @@ fn told_more(
     disputed::around(evidence, &improved.model, seed)?;
     let improved = fit::scored(evidence, improved.model);
     say(progress, evidence, "search for rules, after asking what is left", &improved);
-    Ok(looking::improved(evidence, improved))
+    let found = looking::improved(evidence, improved.clone());
+    Ok(if found.contradicted <= improved.contradicted { found } else { improved })
 }
 
 /// Asks where a model that explains nearly everything fails, and looks at it again, as long as it does not explain

@@ -28,6 +28,9 @@ pub(super) fn with_blamed_rules_improved(evidence: &Evidence, mut fitted: Fitted
         }
         let mut best = Fitted { model: fitted.model.clone(), contradicted };
         for _ in 0..TIMES {
+            if evidence.work().spent() > most {
+                break;
+            }
             let start = best.clone();
             for rule in blame::ranked(evidence, &start.model, &answers, stage.class).into_iter().take(BLAMED)
             {
