@@ -1,7 +1,9 @@
 //! Where the inference fails on a random machine: which steps take how long, whether the machine's own tree is among
 //! those that looks start from, and whether rules are found in it.
 //!
-//!     cargo run --release --example stages -- SEED INDEX [order|tree|all]
+//!     cargo run --release --example stages -- SEED INDEX [order|rules|tree|all]
+//!
+//! `rules` looks for each rule of the machine with all others known, and says which differences of what is found show.
 //!
 //! For those who work on the inference. Unlike `selftest`, this knows the machine.
 
@@ -22,7 +24,7 @@ use mmaprobe::inference::{Options, Progress, asking, characterize_with, fit};
 use mmaprobe::model::Model;
 use mmaprobe::model::format::{Format, RoundTo};
 use mmaprobe::model::scalar::Scalar;
-use mmaprobe::model::tree::{Added, Normalised, Rule};
+use mmaprobe::model::tree::{Added, Fused, Normalised, Rule};
 use mmaprobe_machines::{Unit, generate, words};
 use mmaprobe_probes::DotAdd;
 
@@ -59,9 +61,80 @@ fn unruled(truth: &Model) -> Model {
     start
 }
 
+/// What is different about a rule, each alone: what it is, and the rule with that as in another.
+fn taken_over(rule: &Rule, other: &Rule) -> Vec<(&'static str, Rule)> {
+    let with_added = |what, added| (what, Rule { added, ..rule.clone() });
+    let with_normalised = |what, normalised| (what, Rule { normalised, ..rule.clone() });
+    let mut all = vec![
+        with_added("addition", other.added.clone()),
+        with_normalised("result", other.normalised),
+        ("signs of zeros", Rule { zero: other.zero, ..rule.clone() }),
+        ("infinities", Rule { infinite_operands_first: other.infinite_operands_first, ..rule.clone() }),
+    ];
+    if let (Added::Fused(own), Added::Fused(other)) = (&rule.added, &other.added) {
+        let each = [
+            ("alignment", Fused { alignment: other.alignment.clone(), ..own.clone() }),
+            ("exponents", Fused { exponents: other.exponents, ..own.clone() }),
+            ("floor", Fused { floor: other.floor, ..own.clone() }),
+            ("zeros' exponents", Fused { zeros: other.zeros, ..own.clone() }),
+            ("carry", Fused { carry: other.carry, ..own.clone() }),
+            ("sticky bit", Fused { sticky: other.sticky, ..own.clone() }),
+        ];
+        all.extend(each.map(|(what, fused)| with_added(what, Added::Fused(fused))));
+    }
+    if let (Normalised::To(own), Normalised::To(other)) = (rule.normalised, other.normalised) {
+        let bits = RoundTo { format: other.format, fraction_bits: other.fraction_bits, ..own };
+        let each = [
+            ("result's format and bits", bits),
+            ("result's rounding", RoundTo { rounding: other.rounding, ..own }),
+            ("subnormal results", RoundTo { subnormals: other.subnormals, ..own }),
+            ("overflow", RoundTo { overflow: other.overflow, ..own }),
+        ];
+        all.extend(each.map(|(what, round)| with_normalised(what, Normalised::To(round))));
+    }
+    all.retain(|(_, changed)| changed != rule);
+    all
+}
+
+/// Looks for each rule of the machine with all others known, and prints those that are not found.
+fn rules_alone(evidence: &Evidence, truth: &Model, timed: &Timed) {
+    let guesses = unruled(truth).tree.rules;
+    let mut missed = 0;
+    for (index, guess) in guesses.into_iter().enumerate() {
+        let mut start = truth.clone();
+        let known = std::mem::replace(&mut start.tree.rules[index], guess);
+        let before = fit::contradicted(&start, evidence.answers.iter(), usize::MAX);
+        let found = nodewise::fit_shared(evidence, start, Start::Known, Effort::Usual);
+        timed.step(
+            &format!("rule {index} alone: {} of {before} answers unexplained", found.contradicted),
+            None,
+        );
+        if found.contradicted > 0 {
+            missed += 1;
+            println!("  truth {index}: {known:?}");
+            let Some(rule) = found.model.tree.rules.get(index) else { continue };
+            println!("  found {index}: {rule:?}");
+            // Which of the differences show, and which would be found in one turn.
+            let contradicted = |changed: Rule| {
+                let mut model = truth.clone();
+                model.tree.rules[index] = changed;
+                fit::contradicted(&model, evidence.answers.iter(), usize::MAX)
+            };
+            println!("  {} unexplained with the machine's other rules", contradicted(rule.clone()));
+            for (what, changed) in taken_over(rule, &known) {
+                println!("    {} with the right {what}", contradicted(changed));
+            }
+            for (what, changed) in taken_over(&known, rule) {
+                println!("    {} where all but {what} is right", contradicted(changed));
+            }
+        }
+    }
+    println!("{missed} of {} rules are not found with all others known", truth.tree.rules.len());
+}
+
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let usage = "usage: stages SEED INDEX [order|tree|all]";
+    let usage = "usage: stages SEED INDEX [order|rules|tree|all]";
     let [seed, index] = [0, 1].map(|at| arguments.get(at).and_then(|text| text.parse().ok()).expect(usage));
     let what = arguments.get(2).map_or("all", String::as_str);
     let machine = generate::machine(seed, index);
@@ -125,6 +198,9 @@ fn main() {
         return;
     }
     println!("{} answers; {} rules in the machine's tree", answers.answers.len(), truth.tree.rules.len());
+    if what == "rules" {
+        return rules_alone(answers, &truth, &timed);
+    }
     for sharing in [Sharing::Inside, Sharing::ByKind] {
         let Some(start) = alike::with_shared_rules(&unruled(&truth), sharing) else { continue };
         timed.step(&format!("rules that sums of the machine's tree share, {sharing:?}"), None);
