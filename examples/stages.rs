@@ -19,7 +19,7 @@ use mmaprobe::inference::alike::{self, Sharing};
 use mmaprobe::inference::evidence::{Evidence, Stage};
 use mmaprobe::inference::looking::Starts;
 use mmaprobe::inference::nodewise::{self, Effort, Start};
-use mmaprobe::inference::skeleton::Skeleton;
+use mmaprobe::inference::skeleton;
 use mmaprobe::inference::{Options, Progress, asking, characterize_with, fit};
 use mmaprobe::model::Model;
 use mmaprobe::model::format::{Format, RoundTo};
@@ -129,7 +129,10 @@ fn rules_alone(evidence: &Evidence, truth: &Model, timed: &Timed) {
             }
         }
     }
-    println!("{missed} of {} rules are not found with all others known", truth.tree.rules.len());
+    println!(
+        "{missed} of {} rules leave answers unexplained when looked for with all others known",
+        truth.tree.rules.len()
+    );
 }
 
 fn main() {
@@ -179,12 +182,8 @@ fn main() {
             .iter()
             .filter_map(|order| regular.nearest(order, 5))
             .for_each(|order| println!("  regular: {order}"));
-        let mut finer: Vec<Skeleton> = Vec::new();
-        for order in outline.exchanged.iter().flat_map(|order| regular.finer(order)) {
-            if !finer.contains(&order) {
-                finer.push(order);
-            }
-        }
+        let finer = outline.exchanged.iter().flat_map(|order| regular.finer(order));
+        let finer = skeleton::distinct(finer, usize::MAX);
         finer.iter().for_each(|order| println!("  finer: {order}"));
         outline.closer.iter().for_each(|order| println!("  closer: {order}"));
         println!("  {} rounds, {} dot-adds", evidence.rounds, evidence.dot_adds);

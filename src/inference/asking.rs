@@ -15,7 +15,7 @@ use rand_xoshiro::rand_core::SeedableRng;
 use super::evidence::{Again, Answered, Evidence};
 use super::order::Order;
 use super::regular::Regular;
-use super::skeleton::Skeleton;
+use super::skeleton::{self, Skeleton};
 use super::structure::{self, Structure};
 use super::trust::Distrust;
 use super::{Progress, depth, exchanging, fit, grouping, handing, nesting, nodewise, order, overflowing};
@@ -162,7 +162,8 @@ pub fn closer(evidence: &mut Evidence, outline: &mut Outline, seed: u64) -> Resu
     // What masks show, made whole, says nothing that exchanged summands do.
     let first = like_exchanged.iter().chain(&exchanged).chain(&like_masked).next().cloned();
     outline.is_regular = !like_exchanged.is_empty() || like_masked.is_some();
-    outline.exchanged = distinct(like_exchanged.into_iter().chain(like_masked).chain(exchanged), usize::MAX);
+    outline.exchanged =
+        skeleton::distinct(like_exchanged.into_iter().chain(like_masked).chain(exchanged), usize::MAX);
     let parts = first.as_ref().map(|exchanged| masked.with_parts_of(exchanged));
     let is_known = |parts: &Skeleton| {
         outline.exchanged.iter().chain([masked]).any(|known| known.has_the_same_sums(parts))
@@ -219,17 +220,6 @@ fn very_regular(
     let like_exchanged = exchanged.iter().filter_map(|order| regular.nearest(order, VERY_ALIKE));
     let like_masked = regular.mostly_told(masked, VERY_ALIKE);
     (like_exchanged.collect(), like_masked.filter(|like| !like.has_the_same_sums(masked)))
-}
-
-/// The first of these orders whose sums are not those of one before, so many at most.
-fn distinct(orders: impl Iterator<Item = Skeleton>, most: usize) -> Vec<Skeleton> {
-    let mut chosen: Vec<Skeleton> = Vec::new();
-    for order in orders {
-        if chosen.len() < most && !chosen.iter().any(|known| known.has_the_same_sums(&order)) {
-            chosen.push(order);
-        }
-    }
-    chosen
 }
 
 /// Random questions of each distribution among the first evidence.
@@ -327,7 +317,7 @@ pub fn each_sum(evidence: &mut Evidence, outline: &Outline, seed: u64) -> Result
         .chain(&outline.closer)
         .chain(&outline.nested)
         .chain([masked]);
-    let starts = distinct(trees.cloned(), TREES_ABOUT_SUMS);
+    let starts = skeleton::distinct(trees.cloned(), TREES_ABOUT_SUMS);
     let starts = starts.into_iter().map(|tree| structure::start(&signature, &tree, Structure::Plain));
     evidence.ask(vec![sums::range(&signature)])?;
     about_sums(evidence, starts, Significands::Short, seed ^ SUMS)

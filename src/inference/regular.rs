@@ -2,7 +2,7 @@
 
 use mmaprobe_probes::{Signature, Summand};
 
-use super::skeleton::Skeleton;
+use super::skeleton::{self, Skeleton};
 
 /// Orders that hardware is known or likely to have, for formats that hold no X far enough above y to show
 /// theirs: chains of groups of consecutive products or of strided ones, from either end, and pairwise sums,
@@ -93,13 +93,7 @@ impl Regular {
         }
         // A stable sort: those that hardware is likelier to have first.
         finer.sort_by_key(|(more, _)| *more);
-        let mut distinct: Vec<Skeleton> = Vec::new();
-        for (_, order) in finer {
-            if !distinct.contains(order) {
-                distinct.push(order.clone());
-            }
-        }
-        distinct
+        skeleton::distinct(finer.into_iter().map(|(_, order)| order.clone()), usize::MAX)
     }
 
     /// The one that is most like an order, of those of which enough is known: of so many threes both say the same, of so

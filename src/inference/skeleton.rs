@@ -255,6 +255,26 @@ impl Skeleton {
     }
 }
 
+/// The first of these orders whose sums are not those of one before, so many at most.
+pub fn distinct(orders: impl Iterator<Item = Skeleton>, most: usize) -> Vec<Skeleton> {
+    distinct_by(orders, most, Skeleton::has_the_same_sums)
+}
+
+/// The first of these that are not like one before, so many at most.
+pub fn distinct_by<T>(
+    all: impl Iterator<Item = T>,
+    most: usize,
+    are_alike: impl Fn(&T, &T) -> bool,
+) -> Vec<T> {
+    let mut chosen: Vec<T> = Vec::new();
+    for next in all {
+        if chosen.len() < most && !chosen.iter().any(|known| are_alike(known, &next)) {
+            chosen.push(next);
+        }
+    }
+    chosen
+}
+
 impl std::fmt::Display for Skeleton {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
