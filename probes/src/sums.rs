@@ -31,7 +31,7 @@ pub enum Significands {
 }
 
 /// Random questions about each of these sums, so many each. Most values lie `within` these exponents: those of
-/// the powers of two that all sums hand on unchanged.
+/// the powers of two that all sums which let ordinary numbers out hand on unchanged.
 pub fn probe(
     signature: &Signature,
     sums: &[Sum],

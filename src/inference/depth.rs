@@ -282,17 +282,20 @@ pub fn unchanged(evidence: &Evidence) -> Unchanged {
         outcomes[source].insert(value.value.to_bits(), outcome.to_bits());
     }
     let near = near.0[0].exponents().filter(|near| *near != NONE).unwrap_or(i32::MIN..=i32::MAX);
-    let exponents = near_to_all(&near_of_each, signature.d.min_exponent() + BARELY_NORMAL);
-    let passing = |own: &Alone| own.passing(&exponents, exponents.clone(), all.fraction_bits());
+    let exponents = near_to_all(&near_of_each);
+    // Where a summand that was asked for lets nothing out, those that were not may not, either.
+    let is_closed = |own: &Alone| own.0.iter().any(|own| own.exponents() == Some(NONE));
+    let unknown = if each.iter().any(is_closed) { NONE } else { exponents.clone() };
+    let passing = |own: &Alone| own.passing(&exponents, unknown.clone(), all.fraction_bits());
     Unchanged { each: each.iter().map(passing).collect(), exponents, near, outcomes }
 }
 
-/// The exponents of what comes out of sums as about what it was, of any summand for which that is at least so large, as
-/// long as any are left; all, where there is no such summand, as where sums have no room for a lone leading bit: that says
-/// nothing about what is too large.
-fn near_to_all(near: &[Alone], least: i32) -> RangeInclusive<i32> {
+/// The exponents of what comes out of sums as about what it was, of any summand for which those end at 2^0 or above, as
+/// long as any are left; all, where there is no such summand, as where sums have no room for a lone leading bit: what then
+/// comes out only below a floor says nothing about what is too large.
+fn near_to_all(near: &[Alone]) -> RangeInclusive<i32> {
     let of_each = near.iter().filter_map(|own| own.0[0].exponents());
-    of_each.filter(|own| *own.end() >= least).fold(i32::MIN..=i32::MAX, |all, own| {
+    of_each.filter(|own| *own.end() >= 0).fold(i32::MIN..=i32::MAX, |all, own| {
         let both = within(&own, &all);
         if both.is_empty() { all } else { both }
     })
@@ -381,10 +384,6 @@ impl AloneOfSign {
         self.kept.min(self.lost - 1)
     }
 }
-
-/// A floor under the exponents that sums align to may be so far above the least of a normal result: what is below it is
-/// no ordinary number.
-const BARELY_NORMAL: i32 = 3;
 
 /// What becomes another number whose exponent differs by so much at most is neither too large nor too small for any sum.
 const NEAR: u32 = 1;
@@ -518,11 +517,11 @@ mod tests {
             }
             own
         };
-        let least = FP32.min_exponent() + BARELY_NORMAL;
-        let [tiny, ordinary] = [powers(-139..=-127), powers(-24..=15)];
-        assert_eq!(near_to_all(&[tiny.clone(), tiny.clone()], least), i32::MIN..=i32::MAX);
-        assert_eq!(near_to_all(&[ordinary.clone(), tiny], least), -24..=15, "others say what is");
-        assert_eq!(near_to_all(&[powers(-30..=4), ordinary.clone()], least), -24..=4);
-        assert_eq!(near_to_all(&[ordinary, powers(17..=20)], least), -24..=15, "some are left");
+        // Below a floor of -28.
+        let [small, ordinary] = [powers(-139..=-29), powers(-24..=15)];
+        assert_eq!(near_to_all(&[small.clone(), small.clone()]), i32::MIN..=i32::MAX);
+        assert_eq!(near_to_all(&[ordinary.clone(), small]), -24..=15, "others say what is");
+        assert_eq!(near_to_all(&[powers(-30..=4), ordinary.clone()]), -24..=4);
+        assert_eq!(near_to_all(&[ordinary, powers(17..=20)]), -24..=15, "some are left");
     }
 }
