@@ -1,5 +1,7 @@
 //! The order of summation as a tree, without any arithmetic.
 
+use std::collections::HashSet;
+
 use mmaprobe_model::Model;
 use mmaprobe_model::tree::{Node, NodeId};
 use mmaprobe_probes::Summand;
@@ -257,22 +259,8 @@ impl Skeleton {
 
 /// The first of these orders whose sums are not those of one before, so many at most.
 pub fn distinct(orders: impl Iterator<Item = Skeleton>, most: usize) -> Vec<Skeleton> {
-    distinct_by(orders, most, Skeleton::has_the_same_sums)
-}
-
-/// The first of these that are not like one before, so many at most.
-pub fn distinct_by<T>(
-    all: impl Iterator<Item = T>,
-    most: usize,
-    are_alike: impl Fn(&T, &T) -> bool,
-) -> Vec<T> {
-    let mut chosen: Vec<T> = Vec::new();
-    for next in all {
-        if chosen.len() < most && !chosen.iter().any(|known| are_alike(known, &next)) {
-            chosen.push(next);
-        }
-    }
-    chosen
+    let mut known = HashSet::new();
+    orders.filter(|order| known.insert(order.sums())).take(most).collect()
 }
 
 impl std::fmt::Display for Skeleton {

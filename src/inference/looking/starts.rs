@@ -5,12 +5,18 @@ use mmaprobe_model::Model;
 use crate::inference::asking::Outline;
 use crate::inference::evidence::Evidence;
 use crate::inference::regular::{self, Regular};
-use crate::inference::skeleton::{self, Skeleton};
+use crate::inference::skeleton::Skeleton;
 use crate::inference::structure::{self, Structure};
 
 /// The first of these models that add otherwise than all before, so many at most.
 pub(super) fn distinct(models: impl Iterator<Item = Model>, most: usize) -> Vec<Model> {
-    skeleton::distinct_by(models, most, |known, next| known.tree.has_the_same_sums(&next.tree))
+    let mut chosen: Vec<Model> = Vec::new();
+    for next in models {
+        if chosen.len() < most && !chosen.iter().any(|known| known.tree.has_the_same_sums(&next.tree)) {
+            chosen.push(next);
+        }
+    }
+    chosen
 }
 
 /// So many times more is alike than not between orders that are like each other.
