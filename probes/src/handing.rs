@@ -68,6 +68,48 @@ pub fn trials(
         .collect()
 }
 
+/// A trial, and a product that makes a half of the last bit that a result keeps of c.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Halved {
+    /// The trial; both products are small beside the half.
+    pub trial: Trial,
+    /// The half.
+    pub half: Dyadic,
+}
+
+/// Values with which a sum that is rounded to nearest is rounded up or down as the products say, however small they are:
+/// c ends at one of the `cuts`, and the half is as far below c.
+pub fn halved(
+    signature: &Signature,
+    count: usize,
+    cuts: &[i32],
+    rng: &mut (impl Rng + ?Sized),
+) -> Vec<Halved> {
+    let (low, high) = place::reach_with_scales(signature);
+    let (low, high) = (low.max(-20), high.min(20).max(low.max(-20)));
+    let bits = signature.c.fraction_bits.min(signature.d.fraction_bits) as i32;
+    let kept: Vec<i32> = cuts.iter().copied().filter(|cut| (1..bits).contains(cut)).chain([bits]).collect();
+    (0..count)
+        .map(|_| {
+            let kept = kept[below(kept.len() as u64, rng) as usize];
+            let exponent = high - below((high - low) as u64 / 2 + 1, rng) as i32;
+            let top = exponent + kept + 1;
+            let top = top.min(signature.c.max_exponent() - 2).min(signature.d.max_exponent() - 2);
+            let significand = 1 << kept | rng.next_u64() & ((1 << kept) - 1);
+            let sign = |rng: &mut _| below(2, rng) == 1;
+            let c = Dyadic { negative: sign(rng), significand, exponent: top - kept };
+            let half = Dyadic { negative: sign(rng), significand: 1, exponent: top - kept - 1 };
+            let far = below((half.exponent - low).max(0) as u64 + 1, rng) as i32;
+            let small = |rng: &mut _| Dyadic {
+                negative: sign(rng),
+                significand: [1, 1, 3, 5][below(4, rng) as usize],
+                exponent: half.exponent - far,
+            };
+            Halved { trial: Trial { c, first: small(rng), second: small(rng) }, half }
+        })
+        .collect()
+}
+
 /// A question with c and these values of products.
 pub fn question(signature: &Signature, c: Dyadic, products: &[(usize, Dyadic)]) -> Option<DotAdd> {
     let products = products.iter().map(|&(k, value)| (Summand::Product(k), value));
@@ -80,4 +122,35 @@ pub fn handed(signature: &Signature, answer: u64) -> Option<Dyadic> {
     let Decoded::Finite { negative, significand, exponent } = signature.d.decode(answer) else { return None };
     let value = Dyadic { negative, significand, exponent: exponent - signature.d.fraction_bits as i32 };
     place::exactly(&signature.c, value).map(|_| value)
+}
+
+#[cfg(test)]
+mod tests {
+    use mmaprobe_model::format::{E2M3, E3M2, FP32};
+    use rand_xoshiro::Xoshiro256PlusPlus;
+    use rand_xoshiro::rand_core::SeedableRng;
+
+    use super::*;
+
+    /// As exact integers, in units of the smallest of all values.
+    #[test]
+    fn a_half_is_half_of_the_last_bit_that_is_kept_of_c_and_all_else_is_smaller() {
+        let signature = Signature { k: 4, a: E2M3, b: E3M2, c: FP32, d: FP32, scale: None };
+        let mut rng = Xoshiro256PlusPlus::seed_from_u64(3);
+        let mut held = 0;
+        for Halved { trial: Trial { c, first, second }, half } in halved(&signature, 200, &[10, 40], &mut rng)
+        {
+            let exponents = [c, first, second, half].map(|value| value.exponent);
+            let least = exponents.into_iter().min().expect("there are four");
+            let magnitude = |value: Dyadic| u128::from(value.significand) << (value.exponent - least);
+            let kept = c.significand.ilog2();
+            assert!([10, 23].contains(&kept), "{kept} bits");
+            assert_eq!(magnitude(c) / (2 * magnitude(half)), u128::from(c.significand));
+            assert_eq!(magnitude(c) % (2 * magnitude(half)), 0);
+            assert!([first, second].into_iter().all(|small| magnitude(small) <= 5 * magnitude(half)));
+            let products = [(0, half), (1, first), (2, second)];
+            held += usize::from(question(&signature, c, &products).is_some());
+        }
+        assert!(held > 100, "{held} are held");
+    }
 }

@@ -46,8 +46,9 @@ const OF_A_PART: usize = 16;
 /// Votes of values that three summands hand on alike, where others have one.
 const HANDED_ON: usize = 4;
 
-/// Sets the seeds of trials apart from others.
+/// Set the seeds of trials apart from others.
 const EXCHANGED: u64 = 0x65_7863_6861_6e67;
+const HALVED: u64 = 0x6861_6c76_6564;
 
 /// The orders that exchanged summands show, if any.
 ///
@@ -63,6 +64,9 @@ pub fn orders(evidence: &mut Evidence, cuts: &[i32], seed: u64) -> Result<Vec<Sk
     let values = Values::new(&signature, &within, cuts);
     let trials = values.trials(TRIALS, &mut rng);
     let beside_c = handing::trials(&signature, TRIALS, cuts, &mut rng);
+    // Drawn apart, so that what else is asked stays the same.
+    let halved =
+        handing::halved(&signature, TRIALS, cuts, &mut Xoshiro256PlusPlus::seed_from_u64(seed ^ HALVED));
     let mut threes = Threes::of(signature.summands().collect());
     let looked_at = threes.looked_at();
     let mut telling = threes.telling(evidence, &looked_at, &trials)?;
@@ -87,7 +91,7 @@ pub fn orders(evidence: &mut Evidence, cuts: &[i32], seed: u64) -> Result<Vec<Sk
         }
     }
     if orders.is_empty() || threes.is_hardly_told_with_c(evidence, &telling) {
-        orders.extend(beside_c::orders(evidence, &beside_c)?);
+        orders.extend(beside_c::orders(evidence, &beside_c, &halved)?);
     }
     orders.retain(|order| !order.is_flat());
     Ok(orders)
@@ -419,7 +423,29 @@ mod tests {
     fn groups_are_found_of_products_that_are_added_exactly() {
         let groups = "(c (p3 p6 p8 p12 p17 p18 p21 p22 p23 p24 p26 p27 p29 p30) (p5 p13) (p7 p16) (p9 p10) \
                       p0 p1 p2 p4 p11 p14 p15 p19 p20 p25 p28 p31)";
-        assert_eq!(shown(501, 90)[0], groups);
+        let orders = shown(501, 90);
+        assert_eq!(orders[0], groups);
+        // The one that c meets before all others can be exchanged with none of them.
+        let first = groups.replace("(c ", "((c p25) ").replace(" p25 p28", " p28");
+        assert!(orders.contains(&first), "{orders:?}");
+    }
+
+    /// Of three levels, only the last is added before it comes to c.
+    #[test]
+    fn levels_differ_in_what_is_added_first() {
+        let order = "(((c p0 p5 p6 p9) p2 p3 p4 p7 p10 p13 p15 p17 p18 p22 p23 p26 p28) \
+                     (p1 p8 p11 p12 p14 p16 p19 p20 p21 p24 p25 p27))";
+        let orders = shown(501, 91);
+        assert!(orders.iter().any(|shown| shown == order), "{orders:?}");
+    }
+
+    /// The last of four sums keeps three bits more than d, to which it is rounded to nearest: beside c alone, products that
+    /// differ in those bits show nothing.
+    #[test]
+    fn groups_are_found_where_sums_keep_more_than_d() {
+        let order = "((c p0 p1 p2 p3 p4 p5 p8 p9 p10 p11 p12 p13) p6 p7 p14 p15)";
+        let orders = shown(461, 9);
+        assert!(orders.iter().any(|shown| shown == order), "{orders:?}");
     }
 
     #[test]

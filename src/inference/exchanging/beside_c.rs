@@ -2,9 +2,10 @@
 //!
 //! Products of factors with little range are added exactly, in whatever order. But beside a large c, something is lost of
 //! each, and it is not lost of both where they are added to each other first. Those of one group can be exchanged, and
-//! those of two cannot; c [handed on](crate::inference::handing) shows which of two groups comes first.
+//! those of two cannot; c [handed on](crate::inference::handing) shows which of two groups comes first. Where sums keep more
+//! than d, and d is rounded to nearest, what they lose shows beside c and half of d's last bit.
 
-use mmaprobe_probes::handing::{self, Trial};
+use mmaprobe_probes::handing::{self, Halved, Trial};
 use mmaprobe_probes::place::Dyadic;
 use mmaprobe_probes::{DotAdd, Signature};
 
@@ -14,7 +15,7 @@ use crate::inference::evidence::Evidence;
 use crate::inference::fit::thinned;
 use crate::inference::grouping::mixed;
 use crate::inference::handing::{alone, chained};
-use crate::inference::skeleton::Skeleton;
+use crate::inference::skeleton::{self, Skeleton};
 
 /// Pairs of products that are tried with all values.
 const LOOKED_AT: usize = 24;
@@ -63,18 +64,66 @@ fn are_told_apart(evidence: &Evidence, questions: [Option<DotAdd>; 2]) -> bool {
     one.zip(other).is_some_and(|(one, other)| one != other)
 }
 
+/// Two products that are given the same beside a large c, or one of them both at once.
+#[derive(Clone, Copy)]
+struct Doubled<'t> {
+    trial: &'t Trial,
+    /// What another product is given.
+    half: Option<Dyadic>,
+}
+
+impl Doubled<'_> {
+    /// c with u in both products, and with 2u in one of them: the same where they are added to each other first.
+    fn questions(self, signature: &Signature, [p, q]: Pair) -> [Option<DotAdd>; 2] {
+        let Trial { c, first, .. } = *self.trial;
+        let twice = Dyadic { exponent: first.exponent + 1, ..first };
+        let free = (0..signature.k).find(|&k| k != p && k != q);
+        let half = self.half.zip(free).map(|(half, k)| (k, half));
+        [&[(p, first), (q, first)][..], &[(p, twice)]].map(|products| {
+            let all: Vec<(usize, Dyadic)> = products.iter().copied().chain(half).collect();
+            handing::question(signature, c, &all)
+        })
+    }
+}
+
+/// Groups of products that are added to each other first, as what is lost of each alone shows beside c: so they are found
+/// where the sums lose something of what d would show; otherwise where another product makes a half of d's last bit.
+fn added_first(
+    evidence: &mut Evidence,
+    pairs: &[Pair],
+    trials: &[Trial],
+    halved: &[Halved],
+) -> Result<Vec<Vec<usize>>, DeviceError> {
+    let signature = *evidence.signature();
+    let plain: Vec<Doubled> = trials.iter().map(|trial| Doubled { trial, half: None }).collect();
+    let questions = |signature: &Signature, pair: Pair, doubled: &Doubled| doubled.questions(signature, pair);
+    let mut telling = told(evidence, pairs, &plain, questions)?;
+    if telling.is_empty() {
+        let with_halves: Vec<Doubled> =
+            halved.iter().map(|halved| Doubled { trial: &halved.trial, half: Some(halved.half) }).collect();
+        telling = told(evidence, pairs, &with_halves, questions)?;
+    }
+    let is_apart = |pair: Pair| {
+        telling.iter().any(|doubled| are_told_apart(evidence, doubled.questions(&signature, pair)))
+    };
+    Ok(groups(signature.k, is_apart))
+}
+
+/// Orders that are tried at most.
+const MOST_ORDERS: usize = 12;
+
 /// The orders that products show beside a large c. Which are added to each other first shows in what is lost of each alone;
 /// chains from c have those together which can be exchanged, and in these the ones that are added to each other first, or all,
 /// or none. And one order has what is added first added to c at once: the first where that goes across the levels of a
-/// chain or there is none, otherwise the last. None where nothing shows.
-pub(super) fn orders(evidence: &mut Evidence, trials: &[Trial]) -> Result<Vec<Skeleton>, DeviceError> {
+/// chain or there is none, otherwise before others that are less likely. None where nothing shows.
+pub(super) fn orders(
+    evidence: &mut Evidence,
+    trials: &[Trial],
+    halved: &[Halved],
+) -> Result<Vec<Skeleton>, DeviceError> {
     let k = evidence.signature().k;
     let pairs: Vec<Pair> = (0..k).flat_map(|p| (p + 1..k).map(move |q| [p, q])).collect();
-    let telling = told(evidence, &pairs, trials, doubled)?;
-    let signature = *evidence.signature();
-    let is_apart =
-        |pair: Pair| telling.iter().any(|trial| are_told_apart(evidence, doubled(&signature, pair, trial)));
-    let added_first = groups(k, is_apart);
+    let added_first = added_first(evidence, &pairs, trials, halved)?;
     let levels = levels(evidence, &pairs, trials)?;
     let mut orders: Vec<Skeleton> = Vec::new();
     if levels.len() > 1 {
@@ -84,15 +133,55 @@ pub(super) fn orders(evidence: &mut Evidence, trials: &[Trial]) -> Result<Vec<Sk
         let divided = Some(divided(&levels, &added_first)).filter(|_| added_first.len() > 1);
         orders = divided.into_iter().chain([all, none]).map(chained).collect();
     }
+    // What is added first and cannot be exchanged shows that there is no chain.
+    let is_in_one =
+        |group: &Vec<usize>| levels.iter().any(|level| group.iter().all(|product| level.contains(product)));
+    let is_chain = levels.len() > 1 && added_first.iter().all(is_in_one);
     if (2..k).contains(&added_first.len()) {
-        let is_in_one = |group: &Vec<usize>| {
-            levels.iter().any(|level| group.iter().all(|product| level.contains(product)))
-        };
-        // What is added first and cannot be exchanged shows that there is no chain.
-        let place = if added_first.iter().all(is_in_one) { orders.len() } else { 0 };
-        orders.insert(place, chained([added_first]));
+        let place = if is_chain { orders.len() } else { 0 };
+        orders.insert(place, chained([added_first.clone()]));
     }
-    Ok(orders)
+    orders.extend(if is_chain {
+        with_one_level_apart(&levels)
+    } else {
+        with_one_met_first(&levels, &added_first)
+    });
+    Ok(skeleton::distinct(orders.into_iter(), MOST_ORDERS))
+}
+
+/// Chains in which one level differs from the others: all its products are added first, or none, where none or all are of the
+/// others.
+fn with_one_level_apart(levels: &[Vec<usize>]) -> Vec<Skeleton> {
+    let several = (0..levels.len()).filter(|&level| levels[level].len() > 1);
+    let each = several.flat_map(|apart| [true, false].map(|is_first| (apart, is_first)));
+    each.map(|(apart, is_first)| {
+        let level = |(at, level): (usize, &Vec<usize>)| match (at == apart) == is_first {
+            true => vec![level.clone()],
+            false => alone(level),
+        };
+        chained(levels.iter().enumerate().map(level))
+    })
+    .collect()
+}
+
+/// Orders in which c meets the products of a level, or several that are added first, and then all others at once; the fewest
+/// first.
+fn with_one_met_first(levels: &[Vec<usize>], added_first: &[Vec<usize>]) -> Vec<Skeleton> {
+    let of_levels = levels.iter().filter(|_| levels.len() > 1);
+    let several = added_first.iter().filter(|group| added_first.len() > 1 && group.len() > 1);
+    let mut met: Vec<&Vec<usize>> = of_levels.chain(several).collect();
+    // A stable sort: those of a level first.
+    met.sort_by_key(|products| products.len());
+    let others = |met: &[usize]| {
+        let others = added_first.iter().map(|group| without(group, met));
+        others.filter(|group| !group.is_empty()).collect()
+    };
+    met.into_iter().map(|met| chained([alone(met), others(met)])).collect()
+}
+
+/// These products but for those.
+fn without(products: &[usize], others: &[usize]) -> Vec<usize> {
+    products.iter().copied().filter(|product| !others.contains(product)).collect()
 }
 
 /// Groups of products that can be exchanged beside c, in the order in which they come to it; one if all can be.
@@ -169,13 +258,6 @@ fn both(signature: &Signature, pair: Pair, trial: &Trial) -> Option<DotAdd> {
     Beside { trial, others: None }.question(signature, pair)
 }
 
-/// c with u in both products, and with 2u in one of them: the same where they are added to each other first.
-fn doubled(signature: &Signature, [p, q]: Pair, trial: &Trial) -> [Option<DotAdd>; 2] {
-    let Trial { c, first, .. } = *trial;
-    let twice = Dyadic { exponent: first.exponent + 1, ..first };
-    [&[(p, first), (q, first)][..], &[(p, twice)]].map(|products| handing::question(signature, c, products))
-}
-
 /// Products in groups, each with those most of which it is not told apart from.
 fn groups(k: usize, differs: impl Fn(Pair) -> bool) -> Vec<Vec<usize>> {
     let mut groups: Vec<Vec<usize>> = Vec::new();
@@ -246,5 +328,28 @@ mod tests {
         // One pair of a group differs by chance.
         let differs = |[p, q]: Pair| p % 2 != q % 2 || [p, q] == [2, 6];
         assert_eq!(groups(8, differs), [[0, 2, 4, 6], [1, 3, 5, 7]]);
+    }
+
+    fn shown(orders: Vec<Skeleton>) -> Vec<String> {
+        orders.iter().map(Skeleton::to_string).collect()
+    }
+
+    #[test]
+    fn each_level_of_several_products_is_added_first_alone_and_not_alone() {
+        let orders = with_one_level_apart(&[vec![0, 2], vec![1], vec![3, 4]]);
+        let each = [
+            "(((c (p0 p2)) p1) p3 p4)",
+            "(((c p0 p2) p1) (p3 p4))",
+            "(((c p0 p2) p1) (p3 p4))",
+            "(((c (p0 p2)) p1) p3 p4)",
+        ];
+        assert_eq!(shown(orders), each);
+    }
+
+    #[test]
+    fn c_meets_a_level_or_a_group_before_all_others() {
+        let orders = with_one_met_first(&[vec![0, 2, 3], vec![1]], &[vec![0, 1], vec![2], vec![3]]);
+        assert_eq!(shown(orders), ["((c p1) p0 p2 p3)", "((c p0 p1) p2 p3)", "((c p0 p2 p3) p1)"]);
+        assert!(with_one_met_first(&[vec![0, 1, 2]], &[vec![0, 1, 2]]).is_empty());
     }
 }
