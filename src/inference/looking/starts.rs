@@ -40,6 +40,11 @@ impl Starts<'_, '_> {
         self.masked().chain(nested).chain(self.closer())
     }
 
+    /// Whether products have so little range that masks do not reach all summands: then wrong orders explain most answers.
+    pub(super) fn has_little_range(&self) -> bool {
+        self.outline.order.unreachable > 0
+    }
+
     /// Every structure of the order that masks show.
     fn masked(&self) -> impl Iterator<Item = (Structure, Model)> {
         let (signature, order) = (self.evidence.signature(), &self.outline.order.skeleton);

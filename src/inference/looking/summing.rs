@@ -61,15 +61,22 @@ pub fn quick_sums(starts: &Starts, mut looked: Vec<Looked>, trees: usize) -> Vec
 /// Sums of a tree that masks or exchanged summands show, at most, where it gets a quick look before all others.
 const SUMS_AT_ONCE: usize = 20;
 
-/// Orders that exchanged summands show which get such a look.
+/// Orders that exchanged summands show which get such a look; and where formats have little range, so that most answers are
+/// explained in most of them.
 const ORDERS_AT_ONCE: usize = 4;
+const MORE_ORDERS_AT_ONCE: usize = 12;
 
 /// Where exchanged summands show an order: a quick look, sum by sum, at the regular tree that what is shown is very much
 /// like, at the trees that masks show, at the first of those that exchanged summands do, at what both show together, at the
 /// first with c elsewhere, and at the others that exchanged summands show, until one explains nearly everything, or where c
-/// is moved, everything. Not at the tree of a model which leaves next to nothing already. The best first.
+/// is moved, or formats have little range, everything. Not at the tree of a model which leaves next to nothing already. The
+/// best first.
 pub fn exchanged_sums(starts: &Starts, mut looked: Vec<Looked>) -> Vec<Looked> {
     let evidence = starts.evidence;
+    let is_enough = |quick: &Looked| match starts.has_little_range() {
+        true => quick.is_explained(),
+        false => quick.is_nearly_explained(evidence),
+    };
     // Summands that are aligned in ways of their own may look like an order where others are exchanged.
     let moved: Vec<Model> = starts.c_moved().collect();
     let is_moved = |start: &Model| moved.iter().any(|moved| moved.tree.has_the_same_sums(&start.tree));
@@ -80,7 +87,7 @@ pub fn exchanged_sums(starts: &Starts, mut looked: Vec<Looked>) -> Vec<Looked> {
             continue;
         }
         looked.push(Looked::sum_by_sum(evidence, start, Effort::Quick));
-        is_found |= looked.last().is_some_and(|quick| quick.is_nearly_explained(evidence));
+        is_found |= looked.last().is_some_and(is_enough);
         if looked.last().is_some_and(|quick| quick.is_explained() || is_found && !is_moved(&quick.start)) {
             break;
         }
@@ -96,9 +103,18 @@ fn at_once(starts: &Starts, looked: &[Looked]) -> Vec<Model> {
     }
     let exchanged =
         starts.of_exchanged_orders().take(1).chain(starts.parts().take(1)).chain(starts.c_moved());
-    let others = starts.of_exchanged_orders().take(ORDERS_AT_ONCE);
+    let has_little_range = starts.has_little_range();
+    let most = if has_little_range { MORE_ORDERS_AT_ONCE } else { ORDERS_AT_ONCE };
+    let others = starts.of_exchanged_orders().take(most);
     let first = starts.of_regular_order().into_iter().chain(starts.shown(0));
-    let all = distinct(first.chain(exchanged).chain(others), usize::MAX);
+    let mut all = distinct(first.chain(exchanged).chain(others), usize::MAX);
+    if has_little_range {
+        // Those first that explain most at a quick look.
+        all.sort_by_cached_key(|start| {
+            let same = looked.iter().filter(|looked| looked.start.tree.has_the_same_sums(&start.tree));
+            same.map(|looked| looked.fitted.contradicted).min().unwrap_or(usize::MAX)
+        });
+    }
     let known = Some(&looked[0]).filter(|known| known.is_all_but_explained(starts.evidence));
     let is_new = |start: &Model| known.is_none_or(|known| !known.has_the_same_sums(start));
     let is_small = |start: &Model| sums(start) <= SUMS_AT_ONCE;
