@@ -77,6 +77,9 @@ pub struct Halved {
     pub half: Dyadic,
 }
 
+/// Binades that the last bits of products are below a half at least: they have three bits.
+const SMALL: i32 = 3;
+
 /// Values with which a sum that is rounded to nearest is rounded up or down as the products say, however small they are:
 /// c ends at one of the `cuts`, and the half is as far below c.
 pub fn halved(
@@ -99,7 +102,7 @@ pub fn halved(
             let sign = |rng: &mut _| below(2, rng) == 1;
             let c = Dyadic { negative: sign(rng), significand, exponent: top - kept };
             let half = Dyadic { negative: sign(rng), significand: 1, exponent: top - kept - 1 };
-            let far = below((half.exponent - low).max(0) as u64 + 1, rng) as i32;
+            let far = SMALL + below((half.exponent - low - SMALL).max(0) as u64 + 1, rng) as i32;
             let small = |rng: &mut _| Dyadic {
                 negative: sign(rng),
                 significand: [1, 1, 3, 5][below(4, rng) as usize],
@@ -147,7 +150,7 @@ mod tests {
             assert!([10, 23].contains(&kept), "{kept} bits");
             assert_eq!(magnitude(c) / (2 * magnitude(half)), u128::from(c.significand));
             assert_eq!(magnitude(c) % (2 * magnitude(half)), 0);
-            assert!([first, second].into_iter().all(|small| magnitude(small) <= 5 * magnitude(half)));
+            assert!([first, second].into_iter().all(|small| magnitude(small) < magnitude(half)));
             let products = [(0, half), (1, first), (2, second)];
             held += usize::from(question(&signature, c, &products).is_some());
         }

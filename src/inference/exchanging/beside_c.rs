@@ -68,8 +68,8 @@ fn are_told_apart(evidence: &Evidence, questions: [Option<DotAdd>; 2]) -> bool {
 #[derive(Clone, Copy)]
 struct Doubled<'t> {
     trial: &'t Trial,
-    /// What another product is given.
-    half: Option<Dyadic>,
+    /// What another product is given, if it is; the last, or the first.
+    half: Option<(Dyadic, bool)>,
 }
 
 impl Doubled<'_> {
@@ -77,8 +77,14 @@ impl Doubled<'_> {
     fn questions(self, signature: &Signature, [p, q]: Pair) -> [Option<DotAdd>; 2] {
         let Trial { c, first, .. } = *self.trial;
         let twice = Dyadic { exponent: first.exponent + 1, ..first };
-        let free = (0..signature.k).find(|&k| k != p && k != q);
-        let half = self.half.zip(free).map(|(half, k)| (k, half));
+        let mut free = (0..signature.k).filter(|&k| k != p && k != q);
+        let half = match self.half {
+            Some((half, is_last)) => match if is_last { free.next_back() } else { free.next() } {
+                Some(k) => Some((k, half)),
+                None => return [None, None],
+            },
+            None => None,
+        };
         [&[(p, first), (q, first)][..], &[(p, twice)]].map(|products| {
             let all: Vec<(usize, Dyadic)> = products.iter().copied().chain(half).collect();
             handing::question(signature, c, &all)
@@ -88,19 +94,23 @@ impl Doubled<'_> {
 
 /// Groups of products that are added to each other first, as what is lost of each alone shows beside c: so they are found
 /// where the sums lose something of what d would show; otherwise where another product makes a half of d's last bit.
-fn added_first(
+fn added_first<'t>(
     evidence: &mut Evidence,
     pairs: &[Pair],
-    trials: &[Trial],
-    halved: &[Halved],
+    trials: &'t [Trial],
+    halved: &'t [Halved],
 ) -> Result<Vec<Vec<usize>>, DeviceError> {
     let signature = *evidence.signature();
     let plain: Vec<Doubled> = trials.iter().map(|trial| Doubled { trial, half: None }).collect();
     let questions = |signature: &Signature, pair: Pair, doubled: &Doubled| doubled.questions(signature, pair);
     let mut telling = told(evidence, pairs, &plain, questions)?;
     if telling.is_empty() {
-        let with_halves: Vec<Doubled> =
-            halved.iter().map(|halved| Doubled { trial: &halved.trial, half: Some(halved.half) }).collect();
+        // What comes before all other sums may be lost in its own.
+        let with_half = |(at, halved): (usize, &'t Halved)| Doubled {
+            trial: &halved.trial,
+            half: Some((halved.half, at % 2 == 1)),
+        };
+        let with_halves: Vec<Doubled> = halved.iter().enumerate().map(with_half).collect();
         telling = told(evidence, pairs, &with_halves, questions)?;
     }
     let is_apart = |pair: Pair| {
@@ -136,7 +146,7 @@ pub(super) fn orders(
     // What is added first and cannot be exchanged shows that there is no chain.
     let is_in_one =
         |group: &Vec<usize>| levels.iter().any(|level| group.iter().all(|product| level.contains(product)));
-    let is_chain = levels.len() > 1 && added_first.iter().all(is_in_one);
+    let is_chain = levels.len() > 1 && (added_first.len() == 1 || added_first.iter().all(is_in_one));
     if (2..k).contains(&added_first.len()) {
         let place = if is_chain { orders.len() } else { 0 };
         orders.insert(place, chained([added_first.clone()]));
@@ -149,10 +159,10 @@ pub(super) fn orders(
     Ok(skeleton::distinct(orders.into_iter(), MOST_ORDERS))
 }
 
-/// Chains in which one level differs from the others: all its products are added first, or none, where none or all are of the
-/// others.
+/// Chains in which one level differs from the others, the last first: all its products are added first, or none, where none or
+/// all are of the others.
 fn with_one_level_apart(levels: &[Vec<usize>]) -> Vec<Skeleton> {
-    let several = (0..levels.len()).filter(|&level| levels[level].len() > 1);
+    let several = (0..levels.len()).rev().filter(|&level| levels[level].len() > 1);
     let each = several.flat_map(|apart| [true, false].map(|is_first| (apart, is_first)));
     each.map(|(apart, is_first)| {
         let level = |(at, level): (usize, &Vec<usize>)| match (at == apart) == is_first {
@@ -336,12 +346,14 @@ mod tests {
 
     #[test]
     fn each_level_of_several_products_is_added_first_alone_and_not_alone() {
-        let orders = with_one_level_apart(&[vec![0, 2], vec![1], vec![3, 4]]);
+        let orders = with_one_level_apart(&[vec![0, 2], vec![1], vec![3, 4], vec![5, 6]]);
         let each = [
-            "(((c (p0 p2)) p1) p3 p4)",
-            "(((c p0 p2) p1) (p3 p4))",
-            "(((c p0 p2) p1) (p3 p4))",
-            "(((c (p0 p2)) p1) p3 p4)",
+            "((((c p0 p2) p1) p3 p4) (p5 p6))",
+            "((((c (p0 p2)) p1) (p3 p4)) p5 p6)",
+            "((((c p0 p2) p1) (p3 p4)) p5 p6)",
+            "((((c (p0 p2)) p1) p3 p4) (p5 p6))",
+            "((((c (p0 p2)) p1) p3 p4) p5 p6)",
+            "((((c p0 p2) p1) (p3 p4)) (p5 p6))",
         ];
         assert_eq!(shown(orders), each);
     }

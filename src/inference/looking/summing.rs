@@ -69,8 +69,8 @@ const MORE_ORDERS_AT_ONCE: usize = 12;
 /// Where exchanged summands show an order: a quick look, sum by sum, at the regular tree that what is shown is very much
 /// like, at the trees that masks show, at the first of those that exchanged summands do, at what both show together, at the
 /// first with c elsewhere, and at the others that exchanged summands show, until one explains nearly everything, or where c
-/// is moved, or formats have little range, everything. Not at the tree of a model which leaves next to nothing already. The
-/// best first.
+/// is moved, everything. Where formats have little range, at more of those, the ones first of which the first looks explain
+/// most, until one explains everything. Not at the tree of a model which leaves next to nothing already. The best first.
 pub fn exchanged_sums(starts: &Starts, mut looked: Vec<Looked>) -> Vec<Looked> {
     let evidence = starts.evidence;
     let is_enough = |quick: &Looked| match starts.has_little_range() {
@@ -95,7 +95,8 @@ pub fn exchanged_sums(starts: &Starts, mut looked: Vec<Looked>) -> Vec<Looked> {
     recounted(evidence, looked)
 }
 
-/// The trees that get a quick look before all others, the likeliest first; none where exchanged summands show no order.
+/// The trees that get a quick look before all others, the likeliest first, or where formats have little range, those that
+/// explain most so far; none where exchanged summands show no order.
 fn at_once(starts: &Starts, looked: &[Looked]) -> Vec<Model> {
     let sums = |start: &Model| nodewise::individual(start).1.len();
     if starts.exchanged().next().is_none() {
