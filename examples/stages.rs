@@ -3,7 +3,8 @@
 //!
 //!     cargo run --release --example stages -- SEED INDEX [order|rules|tree|all]
 //!
-//! `rules` looks for each rule of the machine with all others known, and says which differences of what is found show.
+//! `rules` looks for each rule of the machine from the right others, which may change on the way, and says which differences
+//! of what is found show.
 //!
 //! For those who work on the inference. Unlike `selftest`, this knows the machine.
 
@@ -96,7 +97,7 @@ fn taken_over(rule: &Rule, other: &Rule) -> Vec<(&'static str, Rule)> {
     all
 }
 
-/// Looks for each rule of the machine with all others known, and prints those that are not found.
+/// Looks for each rule of the machine from the right others, and prints those that are not found.
 fn rules_alone(evidence: &Evidence, truth: &Model, timed: &Timed) {
     let guesses = unruled(truth).tree.rules;
     let mut missed = 0;
@@ -130,7 +131,7 @@ fn rules_alone(evidence: &Evidence, truth: &Model, timed: &Timed) {
         }
     }
     println!(
-        "{missed} of {} rules leave answers unexplained when looked for with all others known",
+        "{missed} of {} rules leave answers unexplained when looked for from the right others",
         truth.tree.rules.len()
     );
 }
