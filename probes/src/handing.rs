@@ -30,6 +30,23 @@ pub struct Trial {
     pub second: Dyadic,
 }
 
+/// The exponents that products are given.
+fn reach(signature: &Signature) -> (i32, i32) {
+    let (low, high) = place::reach_with_scales(signature);
+    let low = low.max(-20);
+    (low, high.min(20).max(low))
+}
+
+/// Fraction bits of c that d has, too.
+fn kept_bits(signature: &Signature) -> i32 {
+    signature.c.fraction_bits.min(signature.d.fraction_bits) as i32
+}
+
+/// The exponent that c is given for one that may be too large for c or d.
+fn below_the_largest(signature: &Signature, top: i32) -> i32 {
+    top.min(signature.c.max_exponent() - 2).min(signature.d.max_exponent() - 2)
+}
+
 /// Random values to try; distances between c and the products are often near one of the `cuts`, at which something is known
 /// to be lost.
 pub fn trials(
@@ -38,9 +55,8 @@ pub fn trials(
     cuts: &[i32],
     rng: &mut (impl Rng + ?Sized),
 ) -> Vec<Trial> {
-    let (low, high) = place::reach_with_scales(signature);
-    let (low, high) = (low.max(-20), high.min(20).max(low.max(-20)));
-    let bits = signature.c.fraction_bits.min(signature.d.fraction_bits) as i32;
+    let (low, high) = reach(signature);
+    let bits = kept_bits(signature);
     let small = |exponent: i32, rng: &mut _| {
         // Factors of few bits may hold no other significands.
         let significand = [1, 1, 3, 5][below(4, rng) as usize];
@@ -56,8 +72,7 @@ pub fn trials(
                 }
                 _ => below(bits as u64 + 4, rng) as i32,
             };
-            let top = exponent + distance;
-            let top = top.min(signature.c.max_exponent() - 2).min(signature.d.max_exponent() - 2);
+            let top = below_the_largest(signature, exponent + distance);
             let significand = 1 << bits | rng.next_u64() & ((1 << bits) - 1);
             Trial {
                 c: Dyadic { negative: below(2, rng) == 1, significand, exponent: top - bits },
@@ -88,16 +103,14 @@ pub fn halved(
     cuts: &[i32],
     rng: &mut (impl Rng + ?Sized),
 ) -> Vec<Halved> {
-    let (low, high) = place::reach_with_scales(signature);
-    let (low, high) = (low.max(-20), high.min(20).max(low.max(-20)));
-    let bits = signature.c.fraction_bits.min(signature.d.fraction_bits) as i32;
+    let (low, high) = reach(signature);
+    let bits = kept_bits(signature);
     let kept: Vec<i32> = cuts.iter().copied().filter(|cut| (1..bits).contains(cut)).chain([bits]).collect();
     (0..count)
         .map(|_| {
             let kept = kept[below(kept.len() as u64, rng) as usize];
             let exponent = high - below((high - low) as u64 / 2 + 1, rng) as i32;
-            let top = exponent + kept + 1;
-            let top = top.min(signature.c.max_exponent() - 2).min(signature.d.max_exponent() - 2);
+            let top = below_the_largest(signature, exponent + kept + 1);
             let significand = 1 << kept | rng.next_u64() & ((1 << kept) - 1);
             let sign = |rng: &mut _| below(2, rng) == 1;
             let c = Dyadic { negative: sign(rng), significand, exponent: top - kept };

@@ -40,8 +40,10 @@ impl Beside<'_> {
     fn question(self, signature: &Signature, [p, q]: Pair) -> Option<DotAdd> {
         let Trial { c, first, second } = *self.trial;
         let others = self.others.into_iter().flat_map(|others| {
-            let free = (0..signature.k).filter(move |&k| k != p && k != q);
-            free.step_by(2).enumerate().map(|(at, k)| (k, [others.first, others.second][at % 2]))
+            beside(signature, [p, q])
+                .step_by(2)
+                .enumerate()
+                .map(|(at, k)| (k, [others.first, others.second][at % 2]))
         });
         let products: Vec<(usize, Dyadic)> = [(p, first), (q, second)].into_iter().chain(others).collect();
         handing::question(signature, c, &products)
@@ -56,6 +58,11 @@ impl Beside<'_> {
     fn differs(self, evidence: &Evidence, pair: Pair) -> bool {
         are_told_apart(evidence, self.exchanged(evidence.signature(), pair))
     }
+}
+
+/// All products but two.
+fn beside(signature: &Signature, [p, q]: Pair) -> impl DoubleEndedIterator<Item = usize> + use<> {
+    (0..signature.k).filter(move |&k| k != p && k != q)
 }
 
 /// Whether two questions have different answers.
@@ -77,7 +84,7 @@ impl Doubled<'_> {
     fn questions(self, signature: &Signature, [p, q]: Pair) -> [Option<DotAdd>; 2] {
         let Trial { c, first, .. } = *self.trial;
         let twice = Dyadic { exponent: first.exponent + 1, ..first };
-        let mut free = (0..signature.k).filter(|&k| k != p && k != q);
+        let mut free = beside(signature, [p, q]);
         let half = match self.half {
             Some((half, is_last)) => match if is_last { free.next_back() } else { free.next() } {
                 Some(k) => Some((k, half)),

@@ -11,9 +11,9 @@ use crate::inference::structure::{self, Structure};
 /// The first of these models that add otherwise than all before, so many at most.
 pub(super) fn distinct(models: impl Iterator<Item = Model>, most: usize) -> Vec<Model> {
     let mut chosen: Vec<Model> = Vec::new();
-    for next in models {
-        if chosen.len() < most && !chosen.iter().any(|known| known.tree.has_the_same_sums(&next.tree)) {
-            chosen.push(next);
+    for model in models {
+        if chosen.len() < most && !chosen.iter().any(|known| known.tree.has_the_same_sums(&model.tree)) {
+            chosen.push(model);
         }
     }
     chosen
