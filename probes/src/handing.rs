@@ -59,7 +59,7 @@ pub fn trials(
     let bits = kept_bits(signature);
     let small = |exponent: i32, rng: &mut _| {
         // Factors of few bits may hold no other significands.
-        let significand = [1, 1, 3, 5][below(4, rng) as usize];
+        let significand: u64 = [1, 1, 3, 5][below(4, rng) as usize];
         Dyadic { negative: below(2, rng) == 1, significand, exponent }
     };
     (0..count)
@@ -92,8 +92,8 @@ pub struct Halved {
     pub half: Dyadic,
 }
 
-/// Binades that the last bits of products are below a half at least: they have three bits.
-const SMALL: i32 = 3;
+/// Binades below a half of which every second product is in one: most sums keep few bits more than their results.
+const NEAR: i32 = 4;
 
 /// Values with which a sum that is rounded to nearest is rounded up or down as the products say, however small they are:
 /// c ends at one of the `cuts`, and the half is as far below c.
@@ -115,11 +115,13 @@ pub fn halved(
             let sign = |rng: &mut _| below(2, rng) == 1;
             let c = Dyadic { negative: sign(rng), significand, exponent: top - kept };
             let half = Dyadic { negative: sign(rng), significand: 1, exponent: top - kept - 1 };
-            let far = SMALL + below((half.exponent - low - SMALL).max(0) as u64 + 1, rng) as i32;
-            let small = |rng: &mut _| Dyadic {
-                negative: sign(rng),
-                significand: [1, 1, 3, 5][below(4, rng) as usize],
-                exponent: half.exponent - far,
+            let is_near = below(2, rng) == 0;
+            let binades = (half.exponent - low - 1).max(0);
+            let far = below(if is_near { binades.min(NEAR - 1) } else { binades } as u64 + 1, rng) as i32;
+            let small = |rng: &mut _| {
+                let significand: u64 = [1, 1, 3, 5][below(4, rng) as usize];
+                let exponent = half.exponent - 1 - significand.ilog2() as i32 - far;
+                Dyadic { negative: sign(rng), significand, exponent }
             };
             Halved { trial: Trial { c, first: small(rng), second: small(rng) }, half }
         })

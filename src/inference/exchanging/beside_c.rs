@@ -3,13 +3,14 @@
 //! Products of factors with little range are added exactly, in whatever order. But beside a large c, something is lost of
 //! each, and it is not lost of both where they are added to each other first. Those of one group can be exchanged, and
 //! those of two cannot; c [handed on](crate::inference::handing) shows which of two groups comes first. Where sums keep more
-//! than d, and d is rounded to nearest, what they lose shows beside c and half of d's last bit.
+//! than d, and d is rounded to nearest, what they lose shows beside c and half of d's last bit. And two products that are
+//! halves of the last bit that c keeps make a whole one where they are rounded together, even if no two are aligned alike.
 
 use mmaprobe_probes::handing::{self, Halved, Trial};
 use mmaprobe_probes::place::Dyadic;
 use mmaprobe_probes::{DotAdd, Signature};
 
-use super::{QUESTIONS, probe};
+use super::{QUESTIONS, most_telling, probe};
 use crate::device::DeviceError;
 use crate::inference::evidence::Evidence;
 use crate::inference::fit::thinned;
@@ -18,7 +19,7 @@ use crate::inference::handing::{alone, chained};
 use crate::inference::skeleton::{self, Skeleton};
 
 /// Pairs of products that are tried with all values.
-const LOOKED_AT: usize = 24;
+const LOOKED_AT: usize = 48;
 /// Of these values, the ones that tell most, with which all pairs are tried.
 const TELLING: usize = 16;
 /// Pairs of the products of two groups, to find out which group comes first.
@@ -60,6 +61,16 @@ impl Beside<'_> {
     }
 }
 
+/// Whether both products are in a group.
+fn has_both(group: &[usize], [p, q]: Pair) -> bool {
+    group.contains(&p) && group.contains(&q)
+}
+
+/// Whether they are in one group.
+fn are_in_one(groups: &[Vec<usize>], pair: Pair) -> bool {
+    groups.iter().any(|group| has_both(group, pair))
+}
+
 /// All products but two.
 fn beside(signature: &Signature, [p, q]: Pair) -> impl DoubleEndedIterator<Item = usize> + use<> {
     (0..signature.k).filter(move |&k| k != p && k != q)
@@ -74,64 +85,135 @@ fn are_told_apart(evidence: &Evidence, questions: [Option<DotAdd>; 2]) -> bool {
 /// Two products that are given the same beside a large c, or one of them both at once.
 #[derive(Clone, Copy)]
 struct Doubled<'t> {
-    trial: &'t Trial,
-    /// What another product is given, if it is; the last, or the first.
-    half: Option<(Dyadic, bool)>,
+    c: Dyadic,
+    each: Dyadic,
+    /// What another product is given, if it is.
+    half: Option<Half<'t>>,
+}
+
+/// Half of the last bit that is kept of c.
+#[derive(Clone, Copy)]
+struct Half<'t> {
+    value: Dyadic,
+    /// Whether the last product is given it that neither of the two is, or the first.
+    is_last: bool,
+    /// Groups of products that are rounded together; the half and both products are of one.
+    rounded: &'t [Vec<usize>],
+}
+
+impl Half<'_> {
+    /// The product that is given the half.
+    fn place(self, [p, q]: Pair) -> Option<usize> {
+        let together = self.rounded.iter().find(|group| has_both(group, [p, q]))?;
+        let mut free = together.iter().copied().filter(|&k| k != p && k != q);
+        if self.is_last { free.next_back() } else { free.next() }
+    }
 }
 
 impl Doubled<'_> {
     /// c with u in both products, and with 2u in one of them: the same where they are added to each other first.
     fn questions(self, signature: &Signature, [p, q]: Pair) -> [Option<DotAdd>; 2] {
-        let Trial { c, first, .. } = *self.trial;
-        let twice = Dyadic { exponent: first.exponent + 1, ..first };
-        let mut free = beside(signature, [p, q]);
-        let half = match self.half {
-            Some((half, is_last)) => match if is_last { free.next_back() } else { free.next() } {
-                Some(k) => Some((k, half)),
+        let Doubled { c, each, half } = self;
+        let twice = Dyadic { exponent: each.exponent + 1, ..each };
+        let half = match half {
+            Some(half) => match half.place([p, q]) {
+                Some(k) => Some((k, half.value)),
                 None => return [None, None],
             },
             None => None,
         };
-        [&[(p, first), (q, first)][..], &[(p, twice)]].map(|products| {
+        [&[(p, each), (q, each)][..], &[(p, twice)]].map(|products| {
             let all: Vec<(usize, Dyadic)> = products.iter().copied().chain(half).collect();
             handing::question(signature, c, &all)
         })
     }
+
+    /// Whether that makes a difference.
+    fn differs(self, evidence: &Evidence, pair: Pair) -> bool {
+        are_told_apart(evidence, self.questions(evidence.signature(), pair))
+    }
 }
 
-/// Groups of products that are added to each other first, as what is lost of each alone shows beside c: so they are found
-/// where the sums lose something of what d would show; otherwise where another product makes a half of d's last bit.
-fn added_first<'t>(
+/// [`told`], of two products and twice one of them.
+fn told_doubled<'t>(
     evidence: &mut Evidence,
     pairs: &[Pair],
-    trials: &'t [Trial],
-    halved: &'t [Halved],
+    values: &[Doubled<'t>],
+) -> Result<Vec<Doubled<'t>>, DeviceError> {
+    told(evidence, pairs, values, |signature, pair, doubled| doubled.questions(signature, pair))
+}
+
+/// Groups of products that are added to each other first, of those that are rounded together, as what is lost of each alone
+/// shows beside c: so they are found where the sums lose something of what d would show; otherwise where another product
+/// makes a half of d's last bit.
+fn added_first(
+    evidence: &mut Evidence,
+    pairs: &[Pair],
+    trials: &[Trial],
+    halved: &[Halved],
+    rounded: &[Vec<usize>],
 ) -> Result<Vec<Vec<usize>>, DeviceError> {
-    let signature = *evidence.signature();
-    let plain: Vec<Doubled> = trials.iter().map(|trial| Doubled { trial, half: None }).collect();
-    let questions = |signature: &Signature, pair: Pair, doubled: &Doubled| doubled.questions(signature, pair);
-    let mut telling = told(evidence, pairs, &plain, questions)?;
-    if telling.is_empty() {
+    let k = evidence.signature().k;
+    let together: Vec<Pair> = pairs.iter().copied().filter(|pair| are_in_one(rounded, *pair)).collect();
+    let first = |evidence: &Evidence, telling: &[Doubled]| {
+        let differs = |pair: Pair| telling.iter().any(|doubled| doubled.differs(evidence, pair));
+        groups(k, |pair| !are_in_one(rounded, pair) || differs(pair))
+    };
+    let plain: Vec<Doubled> =
+        trials.iter().map(|trial| Doubled { c: trial.c, each: trial.first, half: None }).collect();
+    let mut telling = told_doubled(evidence, &together, &plain)?;
+    let mut added_first = first(evidence, &telling);
+    if telling.is_empty() || rounded.len() > 1 {
         // What comes before all other sums may be lost in its own.
-        let with_half = |(at, halved): (usize, &'t Halved)| Doubled {
-            trial: &halved.trial,
-            half: Some((halved.half, at % 2 == 1)),
+        let with_half = |(at, halved): (usize, &Halved)| Doubled {
+            c: halved.trial.c,
+            each: halved.trial.first,
+            half: Some(Half { value: halved.half, is_last: at % 2 == 1, rounded }),
         };
         let with_halves: Vec<Doubled> = halved.iter().enumerate().map(with_half).collect();
-        telling = told(evidence, pairs, &with_halves, questions)?;
+        telling.extend(told_doubled(evidence, &together, &with_halves)?);
+        added_first = first(evidence, &telling);
     }
-    let is_apart = |pair: Pair| {
-        telling.iter().any(|doubled| are_told_apart(evidence, doubled.questions(&signature, pair)))
-    };
-    Ok(groups(signature.k, is_apart))
+    Ok(added_first)
+}
+
+/// One of so many pairs at most is not as the groups say that are rounded together.
+const ASTRAY: usize = 20;
+
+/// Groups of products that are rounded together, if any are not: a half of the last bit that is kept of c in each of two
+/// makes a whole one. Of the bits that may be kept, the ones with which the fewest pairs contradict the groups.
+fn rounded_together(
+    evidence: &mut Evidence,
+    pairs: &[Pair],
+    halved: &[Halved],
+) -> Result<Option<Vec<Vec<usize>>>, DeviceError> {
+    let k = evidence.signature().k;
+    let mut kept: Vec<u32> = halved.iter().map(|halved| halved.trial.c.significand.ilog2()).collect();
+    kept.sort_unstable();
+    kept.dedup();
+    let mut found: Option<(usize, Vec<Vec<usize>>)> = None;
+    for bits in kept {
+        let of_these = halved.iter().filter(|halved| halved.trial.c.significand.ilog2() == bits);
+        let halves: Vec<Doubled> =
+            of_these.map(|halved| Doubled { c: halved.trial.c, each: halved.half, half: None }).collect();
+        let telling = told_doubled(evidence, pairs, &halves)?;
+        let is_apart = |pair: Pair| telling.iter().any(|doubled| doubled.differs(evidence, pair));
+        let groups = groups(k, is_apart);
+        let astray = pairs.iter().filter(|pair| is_apart(**pair) == are_in_one(&groups, **pair)).count();
+        let is_better = found.as_ref().is_none_or(|(least, _)| astray < *least);
+        if (2..k).contains(&groups.len()) && ASTRAY * astray <= pairs.len() && is_better {
+            found = Some((astray, groups));
+        }
+    }
+    Ok(found.map(|(_, groups)| groups))
 }
 
 /// Orders that are tried at most.
 const MOST_ORDERS: usize = 12;
 
 /// The orders that products show beside a large c. Which are added to each other first shows in what is lost of each alone;
-/// chains from c have those together which can be exchanged, and in these the ones that are added to each other first, or all,
-/// or none. And one order has what is added first added to c at once: the first where that goes across the levels of a
+/// chains from c have those together which are rounded together, or can be exchanged, and in these the ones that are added
+/// to each other first, or all, or none. And one order has what is added first added to c at once: the first where that goes across the levels of a
 /// chain or there is none, otherwise before others that are less likely. None where nothing shows.
 pub(super) fn orders(
     evidence: &mut Evidence,
@@ -140,15 +222,20 @@ pub(super) fn orders(
 ) -> Result<Vec<Skeleton>, DeviceError> {
     let k = evidence.signature().k;
     let pairs: Vec<Pair> = (0..k).flat_map(|p| (p + 1..k).map(move |q| [p, q])).collect();
-    let added_first = added_first(evidence, &pairs, trials, halved)?;
+    let rounded = rounded_together(evidence, &pairs, halved)?;
+    let all = [(0..k).collect()];
+    let added_first = added_first(evidence, &pairs, trials, halved, rounded.as_deref().unwrap_or(&all))?;
+    let rounded = rounded.map(|rounded| in_order(evidence, rounded, trials)).transpose()?.unwrap_or_default();
     let levels = levels(evidence, &pairs, trials)?;
     let mut orders: Vec<Skeleton> = Vec::new();
-    if levels.len() > 1 {
-        let all = levels.iter().map(|level| vec![level.clone()]).collect();
-        let none = levels.iter().map(|level| alone(level)).collect();
-        // All in one group tell no more than the levels.
-        let divided = Some(divided(&levels, &added_first)).filter(|_| added_first.len() > 1);
-        orders = divided.into_iter().chain([all, none]).map(chained).collect();
+    for levels in [&rounded, &levels] {
+        if levels.len() > 1 {
+            let all = levels.iter().map(|level| vec![level.clone()]).collect();
+            let none = levels.iter().map(|level| alone(level)).collect();
+            // All in one group tell no more than the levels.
+            let divided = Some(divided(levels, &added_first)).filter(|_| added_first.len() > 1);
+            orders.extend(divided.into_iter().chain([all, none]).map(chained));
+        }
     }
     // What is added first and cannot be exchanged shows that there is no chain.
     let is_in_one =
@@ -232,14 +319,12 @@ fn told<T: Copy>(
     let looked_at = thinned(&mixed(pairs), LOOKED_AT);
     ask(evidence, &looked_at, values, &questions)?;
     let tells = |value: &T| {
-        looked_at.iter().filter(|&&pair| are_told_apart(evidence, questions(&signature, pair, value))).count()
+        let are_told = |&pair: &Pair| are_told_apart(evidence, questions(&signature, pair, value));
+        looked_at.iter().map(are_told).collect()
     };
-    let mut shown: Vec<(usize, T)> =
-        values.iter().map(|value| (tells(value), *value)).filter(|(pairs, _)| *pairs > 0).collect();
-    // A stable sort: the first among equals.
-    shown.sort_by_key(|(pairs, _)| std::cmp::Reverse(*pairs));
-    shown.truncate((QUESTIONS / (2 * pairs.len().max(1))).clamp(1, TELLING));
-    let telling: Vec<T> = shown.into_iter().map(|(_, value)| value).collect();
+    let shown: Vec<(T, Vec<bool>)> = values.iter().map(|value| (*value, tells(value))).collect();
+    let most = (QUESTIONS / (2 * pairs.len().max(1))).clamp(1, TELLING);
+    let telling = most_telling(shown, most);
     ask(evidence, pairs, &telling, &questions)?;
     Ok(telling)
 }
