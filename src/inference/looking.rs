@@ -24,7 +24,7 @@ use super::{Progress, alike, grid, nodewise};
 use blaming::with_blamed_rules_improved;
 pub use regrouping::best_regrouped;
 use regrouping::{REGROUPED, best_regrouped_if, explained_by_a_tree, placed, regrouped};
-pub use sharing::shared;
+pub use sharing::{shared, shared_at_once};
 pub use starts::Starts;
 use starts::distinct;
 pub use summing::{

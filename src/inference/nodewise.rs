@@ -94,6 +94,11 @@ const SHARED: u64 = 30_000_000;
 const EACH: u64 = 20_000_000;
 /// And in a quick look.
 const EACH_QUICKLY: u64 = 6_000_000;
+/// And at a glance, which so many answers get.
+const EACH_AT_A_GLANCE: u64 = 200_000;
+const AT_A_GLANCE: usize = 1500;
+/// Where a glance leaves more than one of so many plain answers unexplained, it ends with these.
+const GLANCED: usize = 1000;
 /// And for all sums of a tree that is looked at closely.
 const EVERY: u64 = 250_000_000;
 /// Models that explain about as much as the best are taken along to the next sum: one of so many answers more may
@@ -121,6 +126,8 @@ pub enum Start {
 /// How much may be tried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Effort {
+    /// Least: whether few rules explain plain answers.
+    Glance,
     /// Little: what is wrong about the tree mostly shows in its last sums.
     Quick,
     /// As much for each sum of any tree.
@@ -133,6 +140,7 @@ impl Effort {
     /// Answers that models may be held against for each of so many sums and one class of answers.
     fn each(self, sums: usize) -> u64 {
         match self {
+            Effort::Glance => EACH_AT_A_GLANCE,
             Effort::Quick => EACH_QUICKLY,
             Effort::Usual => EACH,
             Effort::Close => EACH.max(EVERY / sums.max(1) as u64),
@@ -269,7 +277,9 @@ fn fit_in_order(
 ) -> Fitted {
     let depths = Depths::new(&model, &order, depth::unchanged(evidence));
     let depth_of = |answered| (answered, depths.of(evidence.signature(), answered));
-    let by_depth = ByDepth(evidence.answers.par_iter().map(depth_of).collect());
+    let all: Vec<&Answered> = evidence.answers.iter().collect();
+    let answers = if effort == Effort::Glance { fit::thinned(&all, AT_A_GLANCE) } else { all };
+    let by_depth = ByDepth(answers.into_par_iter().map(depth_of).collect());
     let own_rules = model.tree.rules.len();
     let each_has_its_own = individual(&model).1.len() == own_rules;
     let each = effort.each(order.len());
@@ -279,7 +289,7 @@ fn fit_in_order(
     let mut beam = vec![Fitted { model, contradicted: usize::MAX }];
     let mut shared: Option<Fitted> = None;
     for class in Class::ALL {
-        if class == Class::Zero && rules == Start::Guessed {
+        if class == Class::Zero && rules == Start::Guessed && effort != Effort::Glance {
             // What is too large or too small for some sum shows with rules that are shared.
             let plain = by_depth.answers(Class::Plain, order.len(), usize::MAX);
             beam = search.scored(beam, &plain);
@@ -336,7 +346,8 @@ fn fit_in_order(
             search.scope = Scope::One { rule, and_from: if depth == 0 { own_rules } else { usize::MAX } };
             let by_summands = SUMMANDS.map(|summands| left.out_of(by_depth.answers(class, depth, summands)));
             let sum = OneSum { class, rule, is_root: depth == 0, leaves_any, by_summands, about };
-            let tolerated = if effort == Effort::Quick { TOLERATED_QUICKLY } else { TOLERATED };
+            let is_quick = matches!(effort, Effort::Glance | Effort::Quick);
+            let tolerated = if is_quick { TOLERATED_QUICKLY } else { TOLERATED };
             let about = &sum.about;
             let is_far = |beam: &[Fitted], part: usize| beam[0].contradicted * part > about.len();
             beam = sum.ruled(evidence, &mut search, beam, each, tolerated);
@@ -351,7 +362,7 @@ fn fit_in_order(
             }
             left.extend(&beam, about);
             leaves_any = beam[0].contradicted > 0 || !left.is_empty();
-            let has_tried = search.budget.is_spent() || effort == Effort::Quick;
+            let has_tried = search.budget.is_spent() || is_quick;
             is_hopeless = has_tried && is_far(&beam, HOPELESS);
             if is_hopeless {
                 break;
@@ -364,6 +375,9 @@ fn fit_in_order(
         beam.push(before);
         // Some depend on all sums.
         beam = search.scored(beam, &all);
+        if effort == Effort::Glance && beam[0].contradicted * GLANCED > all.len() {
+            return fit::scored(evidence, beam.swap_remove(0).model);
+        }
         if beam[0].contradicted > 0 && !is_hopeless {
             let (best, budget) = (beam[0].clone(), evidence.budget(each));
             beam.push(fit::improve_on(evidence, best, &all, class, &[Turn::Once], &budget));

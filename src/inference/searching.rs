@@ -74,6 +74,11 @@ fn again(
         if outline.closer.len() > before {
             return Ok(Searched::Best(Box::new(improved)));
         }
+        let looked = vec![Looked::as_it_is(improved.clone())];
+        let mut looked = looking::shared_at_once(&Starts { evidence, outline }, looked);
+        if looked[0].is_explained() {
+            return Ok(Searched::Best(Box::new(looked.swap_remove(0).fitted)));
+        }
     }
     let improved = told_more(evidence, improved, seed.wrapping_add(4 * TIME * DISPUTES), progress)?;
     let found = looking::known(evidence, known, improved);
@@ -174,6 +179,10 @@ fn anew(
     if has_many_sums && !looked[0].is_explained() {
         say(progress, evidence, "search for rules, the same in all sums", &looked[0].fitted);
         looked = looking::regular(starts, looked);
+    }
+    if !looked[0].is_explained() {
+        say(progress, evidence, "search for rules that all sums share", &looked[0].fitted);
+        looked = looking::shared_at_once(starts, looked);
     }
     if !looked[0].is_explained() {
         say(progress, evidence, "search for rules, sum by sum", &looked[0].fitted);
