@@ -86,6 +86,8 @@ pub fn shared(starts: &Starts, mut looked: Vec<Looked>) -> Vec<Looked> {
 const ORDERS_SHOWN: usize = 12;
 const ORDERS: usize = 80;
 const ALL_ORDERS: u64 = 300_000_000;
+/// Of these, the ones that get a quick look after a glance at all.
+const ORDERS_AGAIN: usize = 2;
 
 /// One rule for all sums but the last, in the orders that exchanged summands show and, where formats have little range, so
 /// that what is shown is part of the order, in the regular ones that say more, until one explains everything. One rule is
@@ -95,23 +97,24 @@ pub fn shared_at_once(starts: &Starts, mut looked: Vec<Looked>) -> Vec<Looked> {
     let most = evidence.work().spent() + ALL_ORDERS;
     let shown = starts.of_exchanged_orders().take(ORDERS_SHOWN);
     let finer = if starts.has_little_range() { starts.finer() } else { Vec::new() };
+    let look = |start: &Model, effort: Effort| {
+        let model = alike::with_shared_rules(start, Sharing::Inside).filter(shares_rules)?;
+        let fitted = nodewise::fit_shared(evidence, model, Start::Guessed, effort);
+        Some(Looked { start: start.clone(), fitted, is_cut: false, summed: None })
+    };
+    let mut glanced: Vec<Looked> = Vec::new();
     for start in distinct(shown.chain(finer), ORDERS) {
-        let Some(model) = alike::with_shared_rules(&start, Sharing::Inside).filter(shares_rules) else {
-            continue;
-        };
-        let look = |effort: Effort| {
-            let fitted = nodewise::fit_shared(evidence, model.clone(), Start::Guessed, effort);
-            Looked { start: start.clone(), fitted, is_cut: false, summed: None }
-        };
-        let mut found = look(Effort::Glance);
-        if found.is_all_but_explained(evidence) && !found.is_explained() {
-            found = look(Effort::Quick);
+        glanced.extend(look(&start, Effort::Glance));
+        if glanced.last().is_some_and(Looked::is_explained) || evidence.work().spent() >= most {
+            break;
         }
-        let is_explained = found.is_explained();
-        if found.is_all_but_explained(evidence) {
-            looked.push(found);
-        }
-        if is_explained || evidence.work().spent() >= most {
+    }
+    // A stable sort: those shown first among equals.
+    glanced.sort_by_key(|glanced| glanced.fitted.contradicted);
+    for best in glanced.into_iter().take(ORDERS_AGAIN) {
+        let found = if best.is_explained() { Some(best) } else { look(&best.start, Effort::Quick) };
+        looked.extend(found.filter(|found| found.is_all_but_explained(evidence)));
+        if looked.last().is_some_and(Looked::is_explained) {
             break;
         }
     }
