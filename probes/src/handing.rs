@@ -86,13 +86,14 @@ pub fn trials(
 /// A trial, and a product that makes a half of the last bit that a result keeps of c.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Halved {
-    /// The trial; both products are small beside the half.
+    /// The trial; both products are smaller than the half.
     pub trial: Trial,
     /// The half.
     pub half: Dyadic,
 }
 
-/// Binades below a half of which every second product is in one: most sums keep few bits more than their results.
+/// Binades below a half, in one of which both products of every second trial are: most sums keep few bits more than their
+/// results.
 const NEAR: i32 = 4;
 
 /// Values with which a sum that is rounded to nearest is rounded up or down as the products say, however small they are:

@@ -52,6 +52,8 @@ pub struct Outline {
     found: usize,
     /// Whether a closer look has been asked for.
     pub is_close: bool,
+    /// How often one rule for all sums has been tried in these orders.
+    pub glances: usize,
 }
 
 /// Asks random inputs. Of all that is asked, this says most about everything: asked before anything else, it
@@ -125,6 +127,7 @@ pub fn outline(
         c_moved: Vec::new(),
         found,
         is_close: false,
+        glances: 0,
     };
     Ok(ControlFlow::Continue(outline))
 }

@@ -97,7 +97,7 @@ const EACH_QUICKLY: u64 = 6_000_000;
 /// And at a glance, which so many answers get.
 const EACH_AT_A_GLANCE: u64 = 200_000;
 const AT_A_GLANCE: usize = 1500;
-/// Where a glance leaves more than one of so many plain answers unexplained, it ends with these.
+/// Where a glance leaves more than one of so many answers of a class, and of those before it, unexplained, it ends with these.
 const GLANCED: usize = 1000;
 /// And for all sums of a tree that is looked at closely.
 const EVERY: u64 = 250_000_000;
@@ -475,7 +475,7 @@ impl OneSum<'_> {
         retain_best(&mut beam);
         let is_first = beam[0].contradicted > 0 && !self.leaves_any && !search.budget.is_spent();
         if is_about_alignment && is_first && is_trifle(&beam[0], about.len()) {
-            let found = last_resort(evidence, beam[0].clone(), (*class, *rule), about);
+            let found = last_resort(evidence, beam[0].clone(), (*class, *rule), about, each);
             beam.insert(0, found);
             beam = search.scored(beam, about);
             retain_best(&mut beam);
@@ -565,8 +565,9 @@ fn last_resort(
     start: Fitted,
     (class, rule): (Class, RuleId),
     about: &[&Answered],
+    each: u64,
 ) -> Fitted {
-    let budget = evidence.budget(TRIFLING);
+    let budget = evidence.budget(if each < EACH_QUICKLY { each } else { TRIFLING });
     let trial = Trial { rule, answers: about, budget: &budget };
     grid::improve(evidence, start, trial, &Kind::FEW_ANSWERS, class, &[Turn::Once]).swap_remove(0)
 }

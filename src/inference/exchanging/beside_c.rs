@@ -308,7 +308,8 @@ fn levels(evidence: &mut Evidence, pairs: &[Pair], trials: &[Trial]) -> Result<V
     if groups.len() < 2 { Ok(groups) } else { in_order(evidence, groups, &trials) }
 }
 
-/// Asks two questions about each of these pairs with those of these values that tell most pairs apart, of some; these values.
+/// Asks two questions about each of these pairs with those of these values that together tell most pairs apart, of some; these
+/// values.
 fn told<T: Copy>(
     evidence: &mut Evidence,
     pairs: &[Pair],
