@@ -60,6 +60,18 @@ impl Looked {
         Looked { fitted, start, is_cut: false, summed: Some((evidence.answers.len(), effort)) }
     }
 
+    /// A look at rules that sums share, in a model with such rules over the tree of the start.
+    fn sharing(
+        evidence: &Evidence,
+        start: &Model,
+        model: Model,
+        rules: nodewise::Start,
+        effort: Effort,
+    ) -> Looked {
+        let fitted = nodewise::fit_shared(evidence, model, rules, effort);
+        Looked { start: start.clone(), fitted, is_cut: false, summed: None }
+    }
+
     /// A quick one from other guesses: sums below the last hand on what they add as it is.
     fn from_open_sums(evidence: &Evidence, start: Model) -> Looked {
         let looked = Looked::sum_by_sum(evidence, nodewise::opened(&start), Effort::Quick);

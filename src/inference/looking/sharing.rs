@@ -35,8 +35,7 @@ pub fn shared(starts: &Starts, mut looked: Vec<Looked>) -> Vec<Looked> {
         distinct(exchanged.into_iter().chain(others), TREES)
     };
     let look = |start: &Model, model: Model, rules: Start, effort: Effort| {
-        let fitted = nodewise::fit_shared(evidence, model, rules, effort);
-        Looked { start: start.clone(), fitted, is_cut: false, summed: None }
+        Looked::sharing(evidence, start, model, rules, effort)
     };
     let before = looked.len();
     let mut worth_more: Vec<(usize, &Model, Model)> = Vec::new();
@@ -99,8 +98,7 @@ pub fn shared_at_once(starts: &Starts, mut looked: Vec<Looked>) -> Vec<Looked> {
     let finer = if starts.has_little_range() { starts.finer() } else { Vec::new() };
     let look = |start: &Model, effort: Effort| {
         let model = alike::with_shared_rules(start, Sharing::Inside).filter(shares_rules)?;
-        let fitted = nodewise::fit_shared(evidence, model, Start::Guessed, effort);
-        Some(Looked { start: start.clone(), fitted, is_cut: false, summed: None })
+        Some(Looked::sharing(evidence, start, model, Start::Guessed, effort))
     };
     let mut glanced: Vec<Looked> = Vec::new();
     for start in distinct(shown.chain(finer), ORDERS) {
