@@ -4,7 +4,7 @@ use crate::dyadic::Dyadic;
 use crate::format::{Datum, Format};
 use crate::machine::{
     Adder, Aligned, Beyond, Carry, Flush, Infinities, Machine, NanRule, Node, Output, Overflow, Product,
-    Reading, Round, Rule, Subnormals, Tiny, ZeroExponents,
+    Reading, Round, Rule, Shifter, Subnormals, Tiny, ZeroExponents,
 };
 use crate::rounding::Rounding;
 
@@ -461,25 +461,33 @@ fn aligned_sum<'v>(adder: &Aligned, numbers: impl Iterator<Item = &'v Number> + 
     let shifters = || adder.shifters.iter().chain(std::iter::repeat(&adder.shifters[last]));
     let finest = numbers.clone().zip(shifters()).map(|(_, shifter)| shifter.fraction_bits).max();
     let unit = largest - finest.unwrap_or(0) as i32;
-    let mut lost = false;
-    let mut short = Some(0i128);
-    let mut long = Vec::new();
-    for (number, shifter) in numbers.zip(shifters()) {
+    let shifted = |(number, shifter): (&Number, &Shifter)| {
         let quantum = largest - shifter.fraction_bits as i32;
         let rounding = match shifter.far {
             Some((distance, rounding)) if exponent_of(number) < largest - distance => rounding,
             _ => shifter.rounding,
         };
-        lost |= adder.sticky && !number.value.is_multiple_of(quantum);
-        let shifted = number.value.rounded(quantum, rounding);
+        number.value.rounded(quantum, rounding)
+    };
+    let is_cut = |(number, shifter): (&Number, &Shifter)| {
+        !number.value.is_multiple_of(largest - shifter.fraction_bits as i32)
+    };
+    let lost = adder.sticky && numbers.clone().zip(shifters()).any(is_cut);
+    let mut short = Some(0i128);
+    for summand in numbers.clone().zip(shifters()) {
         // 64 summands of up to 118 bits.
-        let next = short.and_then(|sum| Some((sum, shifted.short(unit)?)));
-        short = next.filter(|(_, x)| x.unsigned_abs() >> 118 == 0).and_then(|(sum, x)| sum.checked_add(x));
-        long.push(shifted);
+        let next = shifted(summand).short(unit).filter(|summand| summand.unsigned_abs() >> 118 == 0);
+        short = short.zip(next).and_then(|(sum, next)| sum.checked_add(next));
+        if short.is_none() {
+            break;
+        }
     }
     let mut total = match short {
         Some(sum) if sum.unsigned_abs() >> 124 == 0 => Dyadic::new(sum, unit),
-        _ => Dyadic::sum(long.iter()),
+        _ => {
+            let long: Vec<Dyadic> = numbers.zip(shifters()).map(shifted).collect();
+            Dyadic::sum(long.iter())
+        }
     };
     if let Some(carry) = adder.carry {
         total = carried(total, carry, largest, unit);
