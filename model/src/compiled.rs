@@ -18,7 +18,7 @@
 
 mod floats;
 mod fused;
-mod lanes;
+pub(crate) mod lanes;
 mod operand;
 mod place;
 mod rounding;

@@ -21,6 +21,7 @@
 
 mod add;
 mod cell;
+mod columns;
 mod decode;
 mod grafts;
 mod neighbours;
@@ -36,6 +37,7 @@ use crate::tree::{
     Added, InputInfinities, InputSubnormals, Model, ModelError, Node, Normalised, Operand, Product, Rule,
 };
 use cell::{Cell, Sum};
+pub use columns::{Columns, Differing, Lockstep, Scratch};
 use decode::Decoder;
 pub use grafts::Grafts;
 pub use neighbours::{Changes, Kind, Known, Nodes, Written};
@@ -84,6 +86,8 @@ pub struct Inputs {
     elements: Elements,
     /// The products of A's elements and B's.
     products: Vec<Exact>,
+    /// The products of the scales of A and of B, of each block.
+    scales: Vec<Exact>,
 }
 
 /// The exact product of two factors.
@@ -209,7 +213,8 @@ impl Inputs {
         let formats =
             [Some(of_a), Some(of_b), Some(of_c), of_scales].map(|format| format.map_or(0, |f| key(&f)));
         let products = elements.a.iter().zip(&elements.b).map(|(a, b)| Exact::of(a, b)).collect();
-        Inputs { bits: [a, b, &[c], sa, sb].map(<[u64]>::to_vec), formats, elements, products }
+        let scales = elements.sa.iter().zip(&elements.sb).map(|(a, b)| Exact::of(a, b)).collect();
+        Inputs { bits: [a, b, &[c], sa, sb].map(<[u64]>::to_vec), formats, elements, products, scales }
     }
 
     /// The bit patterns of an element of A and of its element of B.

@@ -618,7 +618,10 @@ impl Model {
     }
 
     /// Checks that the model can be executed with this as its rule of this index, if it can be with another.
-    pub(crate) fn check_rule(&self, index: RuleId, rule: &Rule) -> Result<(), ModelError> {
+    ///
+    /// # Errors
+    /// If the rule keeps more fraction bits than there can be, or is the root's and does not round to d.
+    pub fn check_rule(&self, index: RuleId, rule: &Rule) -> Result<(), ModelError> {
         let too_many = ModelError::FractionBits { rule: index };
         if let Added::Fused(fused) = &rule.added
             && (fused.alignment.is_empty()

@@ -8,9 +8,9 @@ use common::inputs::{DotAdd, Operands};
 use common::rational::{Rounded, is_encoded};
 use common::spec::Spec;
 use common::{cases, on_two_threads, trees};
-use mmaprobe_model::scalar::{Changes, Inputs, Known, Scalar};
+use mmaprobe_model::scalar::{Changes, Columns, Grafts, Inputs, Known, Lockstep, Scalar, Scratch};
 use mmaprobe_model::tree::NanRule;
-use mmaprobe_model::{Executor, Model, format};
+use mmaprobe_model::{Executor, Level, Model, format};
 use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
@@ -156,6 +156,83 @@ fn the_scalar_executor_follows_other_rules() {
                 }
             }
         }
+    });
+}
+
+/// In lanes, at every level that this machine has: what is said of a dot-add is right, and little is left open.
+#[test]
+fn columns_tell_what_the_general_executor_gives() {
+    const CHANGES: u64 = 4;
+    const DOT_ADDS: usize = 37;
+    on_two_threads(cases(20_000), 15, |trees, seed| {
+        let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
+        let mut x = DotAdd::default();
+        let (mut all, mut open) = (0, 0);
+        let mut rooms: Vec<Scratch> =
+            Level::ALL.into_iter().filter(|level| level.is_available()).map(Scratch::new).collect();
+        for tree in 0..trees {
+            let model = trees::model(&mut rng);
+            let operands = Operands::of(&model);
+            let mut scalar = Scalar::new(&model).unwrap();
+            for _ in 0..CHANGES {
+                let mut other = model.clone();
+                for _ in 0..rng.random_range(1..3) {
+                    other.tree.rules = trees::neighbour(&other, &mut rng).tree.rules;
+                }
+                let changes = Changes::between(&model, &other).expect("only rules are others");
+                assert!(changes.are_of_sums());
+                let mut executor = Executor::new(&other).unwrap();
+                let mut asked: Vec<(Inputs, u64)> = Vec::new();
+                let mut expected: Vec<u64> = Vec::new();
+                for _ in 0..DOT_ADDS {
+                    operands.fill(&mut rng, &mut x);
+                    let d = executor.dot_add(&x.a, &x.b, x.c, &x.sa, &x.sb);
+                    let inputs = Inputs::new(&model, &x.a, &x.b, x.c, &x.sa, &x.sb);
+                    let before = scalar.execute(&inputs);
+                    let wanted = match rng.random_range(0..4) {
+                        0 => before,
+                        1 => d ^ 1 << rng.random_range(0..model.d.bits()),
+                        _ => d,
+                    };
+                    asked.push((inputs, wanted));
+                    expected.push(d);
+                }
+                let mut found = Vec::new();
+                let inputs: Vec<&Inputs> = asked.iter().map(|(inputs, _)| inputs).collect();
+                Lockstep::new(&other).unwrap().execute(&inputs, &mut found);
+                assert_eq!(found, expected, "tree {tree}: {inputs:x?} by {other:#?}");
+                let held = asked.iter().map(|(inputs, wanted)| (inputs, *wanted));
+                let columns = Columns::new(&model, held, |x, y| x != y).unwrap();
+                let grafts = Grafts::between(&model, &other).expect("only rules are others");
+                for room in &mut rooms {
+                    let mut from = 0;
+                    while from < DOT_ADDS {
+                        let told = match rng.random() {
+                            true => columns.differing(&other, &changes, from, room),
+                            false => columns.differing_grafted(&other, &grafts, from, room),
+                        };
+                        for lane in 0..told.number {
+                            all += 1;
+                            let place = from + lane;
+                            if told.is_open >> lane & 1 == 1 {
+                                open += 1;
+                                continue;
+                            }
+                            assert_eq!(
+                                told.differs >> lane & 1 == 1,
+                                expected[place] != asked[place].1,
+                                "tree {tree}, {room:?}: {:x?} in {other:#?}, a neighbour of {model:#?}",
+                                asked[place]
+                            );
+                        }
+                        from += told.number;
+                    }
+                    assert_eq!(from, DOT_ADDS);
+                }
+            }
+        }
+        // A third of these operands are infinite, or no numbers, or far apart.
+        assert!(open < all / 2, "{open} of {all}");
     });
 }
 

@@ -18,7 +18,7 @@ mod x86;
 
 /// A vector of signed integers. Where an operation says whether something is so, it says −1 for yes
 /// and 0 for no, in each lane.
-pub(super) trait Int: Copy {
+pub(crate) trait Int: Copy {
     fn add(self, other: Self) -> Self;
     fn sub(self, other: Self) -> Self;
     fn and(self, other: Self) -> Self;
@@ -71,7 +71,7 @@ pub(super) trait Int: Copy {
 }
 
 /// A vector of floating-point numbers, whose operations round to nearest even.
-pub(super) trait Float: Copy {
+pub(crate) trait Float: Copy {
     fn add(self, other: Self) -> Self;
     fn mul(self, other: Self) -> Self;
     /// `self` · `factor` + `summand`, rounded once.
@@ -79,7 +79,7 @@ pub(super) trait Float: Copy {
 }
 
 /// An instruction set, as a token that it is there.
-pub(super) trait Lanes: Copy {
+pub(crate) trait Lanes: Copy {
     /// Number of lanes.
     const N: usize;
     /// N integers of 32 bits.
@@ -146,7 +146,7 @@ pub(super) trait Lanes: Copy {
 }
 
 /// Something to run in the lanes of an instruction set.
-pub(super) trait Job {
+pub(crate) trait Job {
     type Output;
     /// Has to be `#[inline(always)]`, to be compiled for the instruction set.
     fn run<L: Lanes>(self, lanes: L) -> Self::Output;
@@ -219,7 +219,7 @@ impl core::fmt::Display for Level {
 }
 
 /// Runs a job at a level, or portably where this machine lacks it.
-pub(super) fn run<J: Job>(level: Level, job: J) -> J::Output {
+pub(crate) fn run<J: Job>(level: Level, job: J) -> J::Output {
     #[cfg(all(feature = "simd", target_arch = "x86_64"))]
     {
         if level == Level::Avx512

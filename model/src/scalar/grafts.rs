@@ -14,12 +14,12 @@ use crate::tree::{Model, Node, NodeId, RuleId};
 #[derive(Clone, Debug)]
 pub struct Grafts {
     /// What is done for each node, in order; nodes that nothing evaluated needs are left out.
-    steps: Vec<(NodeId, Step)>,
+    pub(super) steps: Vec<(NodeId, Step)>,
 }
 
 /// Where a node's value comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Step {
+pub(super) enum Step {
     /// From this node of the other tree.
     Taken(NodeId),
     /// It is evaluated.
@@ -47,6 +47,15 @@ fn key(node: &Node, same: impl Fn(NodeId) -> Option<NodeId>, rule: impl Fn(RuleI
 }
 
 impl Grafts {
+    /// A model's own products, c and zeros, onto which all else is evaluated.
+    pub(super) fn onto_leaves(model: &Model) -> Grafts {
+        let step = |(id, node): (NodeId, &Node)| match node {
+            Node::Sum { .. } | Node::Scaled { .. } => (id, Step::Evaluated),
+            Node::Product(_) | Node::Accumulator | Node::Zero => (id, Step::Taken(id)),
+        };
+        Grafts { steps: model.tree.nodes.iter().enumerate().map(step).collect() }
+    }
+
     /// The nodes of `other` that have the values of nodes of `model`; `None` where formats, products, operands or rules for
     /// NaNs are others, so that the same node may have another value.
     pub fn between(model: &Model, other: &Model) -> Option<Grafts> {

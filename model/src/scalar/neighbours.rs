@@ -15,7 +15,7 @@ use crate::tree::{Model, Node, NodeId, RuleId};
 /// The values that a model gives to the nodes of its tree, for one dot-add.
 #[derive(Clone, Debug)]
 pub struct Nodes {
-    cells: Vec<Cell>,
+    pub(super) cells: Vec<Cell>,
     /// The values that are no numbers.
     specials: Vec<(NodeId, Value)>,
     d: u64,
@@ -66,11 +66,13 @@ pub struct Written {
 #[derive(Clone, Debug)]
 pub struct Changes {
     /// Whether what a node itself does is different.
-    own: Vec<bool>,
+    pub(super) own: Vec<bool>,
     /// The nodes that may have another value: these, and those above them.
-    nodes: Vec<NodeId>,
+    pub(super) nodes: Vec<NodeId>,
     /// See [`Changes::kinds`].
     kinds: Option<Vec<Kind>>,
+    /// See [`Changes::are_of_sums`].
+    of_sums: bool,
 }
 
 impl Changes {
@@ -78,7 +80,7 @@ impl Changes {
     pub fn of_rules(model: &Model, rules: &[RuleId]) -> Changes {
         let nodes = &model.tree.nodes;
         let kinds = Some(rules.iter().map(|&rule| Kind::Sum(rule)).collect());
-        let mut changes = Changes { own: vec![false; nodes.len()], nodes: Vec::new(), kinds };
+        let mut changes = Changes { own: vec![false; nodes.len()], nodes: Vec::new(), kinds, of_sums: true };
         let mut reached = vec![false; nodes.len()];
         for (id, node) in nodes.iter().enumerate() {
             if let Node::Sum { rule, .. } = node {
@@ -143,7 +145,12 @@ impl Changes {
                 nodes.push(id);
             }
         }
-        Some(Changes { own, nodes, kinds })
+        Some(Changes { own, nodes, kinds, of_sums: !products && !accumulator })
+    }
+
+    /// Whether all that is different is what sums do.
+    pub fn are_of_sums(&self) -> bool {
+        self.of_sums
     }
 
     /// The kinds of nodes that the other model evaluates otherwise; `None` if sums that follow one rule in the first do
