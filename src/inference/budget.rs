@@ -9,7 +9,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use mmaprobe_model::Model;
-use mmaprobe_model::scalar::Scalar;
 
 use super::evidence::Answered;
 use super::fit;
@@ -56,17 +55,21 @@ impl Budget {
 
     /// Counts the answers that contradict a model, as [`fit::contradicted`] does, and what that costs.
     pub fn contradicted(&self, model: &Model, answers: &[&Answered], limit: usize) -> usize {
-        let mut seen = MODEL;
-        let counted = fit::contradicted(model, answers.iter().copied().inspect(|_| seen += 1), limit);
-        self.spend(seen);
+        let (counted, seen) = fit::contradicted_of(model, answers.iter().copied(), limit);
+        self.spend(MODEL + seen as u64);
         counted
     }
 
     /// The answers that contradict a model, in their order.
     pub fn contradicting<'a>(&self, model: &Model, answers: &[&'a Answered]) -> Vec<&'a Answered> {
         self.spend(MODEL + answers.len() as u64);
-        let mut executor = Scalar::new(model).expect("a model of the grammar can be executed");
-        answers.iter().copied().filter(|answered| !fit::explains(&mut executor, answered)).collect()
+        let explained = fit::all_explained(model, answers).expect("a model of the grammar can be executed");
+        answers
+            .iter()
+            .zip(explained)
+            .filter(|(_, explained)| !explained)
+            .map(|(answered, _)| *answered)
+            .collect()
     }
 
     /// The same count, for a model's neighbours.

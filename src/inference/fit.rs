@@ -6,7 +6,7 @@
 
 use std::ops::ControlFlow;
 
-use mmaprobe_model::scalar::Scalar;
+use mmaprobe_model::scalar::{Inputs, Lockstep, Scalar};
 use mmaprobe_model::tree::NanRule;
 use mmaprobe_model::{Decoded, Format, Model};
 use rayon::prelude::*;
@@ -42,21 +42,67 @@ pub fn both_nan(format: &Format, x: u64, y: u64) -> bool {
     [x, y].into_iter().all(|bits| matches!(format.decode(bits), Decoded::Nan { .. }))
 }
 
+/// Which of these answers, in their order, a model gives; `None` if it cannot be executed. As many as vectors have lanes are
+/// executed at once.
+pub fn all_explained(model: &Model, answers: &[&Answered]) -> Option<Vec<bool>> {
+    let mut lockstep = Lockstep::new(model).ok()?;
+    let inputs: Vec<&Inputs> = answers.iter().map(|answered| &answered.inputs).collect();
+    let mut found = Vec::with_capacity(inputs.len());
+    lockstep.execute(&inputs, &mut found);
+    Some(answers.iter().zip(found).map(|(answered, d)| !differ(model, d, answered.answer)).collect())
+}
+
 /// Counts the answers that contradict a model; stops at `limit`.
 pub fn contradicted<'a>(model: &Model, answers: impl Iterator<Item = &'a Answered>, limit: usize) -> usize {
+    contradicted_of(model, answers, limit).0
+}
+
+/// Answers that a model is held against alone, before others, many at once: most that are wrong end there.
+const ALONE: usize = 2;
+
+/// The same, and how many answers it was held against.
+pub fn contradicted_of<'a>(
+    model: &Model,
+    mut answers: impl Iterator<Item = &'a Answered>,
+    limit: usize,
+) -> (usize, usize) {
     let Ok(mut executor) = Scalar::new(model) else {
-        return limit;
+        return (limit, 0);
     };
-    let mut count = 0;
-    for answered in answers {
+    let (mut count, mut seen) = (0, 0);
+    for answered in answers.by_ref().take(ALONE) {
+        seen += 1;
         if !explains(&mut executor, answered) {
             count += 1;
             if count >= limit {
-                break;
+                return (count, seen);
             }
         }
     }
-    count
+    let Ok(mut lockstep) = Lockstep::new(model) else {
+        return (limit, 0);
+    };
+    let (mut some, mut inputs, mut found) = (Vec::new(), Vec::new(), Vec::new());
+    loop {
+        some.clear();
+        some.extend(answers.by_ref().take(Lockstep::LANES));
+        if some.is_empty() {
+            return (count, seen);
+        }
+        inputs.clear();
+        inputs.extend(some.iter().map(|answered: &&Answered| &answered.inputs));
+        found.clear();
+        lockstep.execute(&inputs, &mut found);
+        for (answered, &d) in some.iter().zip(&found) {
+            seen += 1;
+            if differ(model, d, answered.answer) {
+                count += 1;
+                if count >= limit {
+                    return (count, seen);
+                }
+            }
+        }
+    }
 }
 
 /// A model, and how many of all answers contradict it.
@@ -238,9 +284,11 @@ pub fn simplify(evidence: &Evidence, mut fitted: Fitted, left: &mut Vec<Model>) 
 /// to contradict its neighbours, and a count can stop early. How many there are: all, where the model cannot be
 /// executed.
 pub fn front_load(model: &Model, answers: &mut Vec<&Answered>) -> usize {
-    let Ok(mut executor) = Scalar::new(model) else { return answers.len() };
-    let (right, mut ordered): (Vec<&Answered>, Vec<&Answered>) =
-        answers.drain(..).partition(|answered| explains(&mut executor, answered));
+    let Some(explained) = all_explained(model, answers) else { return answers.len() };
+    let (mut ordered, mut right) = (Vec::with_capacity(answers.len()), Vec::new());
+    for (answered, is_explained) in answers.drain(..).zip(explained) {
+        if is_explained { &mut right } else { &mut ordered }.push(answered);
+    }
     let wrong = ordered.len();
     ordered.extend(right);
     *answers = ordered;

@@ -1,12 +1,14 @@
 //! Holding many models that are alike against the same answers.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use mmaprobe_model::Model;
 use mmaprobe_model::execute::Value;
-use mmaprobe_model::scalar::{Changes, Grafts, Inputs, Kind, Known, Nodes, Scalar, Written};
+use mmaprobe_model::scalar::{
+    Changes, Columns, Differing, Grafts, Inputs, Kind, Known, Nodes, Scalar, Scratch, Written,
+};
 use mmaprobe_model::tree::{Node, NodeId, Rule, RuleId};
+use mmaprobe_model::{Level, Model};
 use rustc_hash::FxBuildHasher;
 
 use super::evidence::Answered;
@@ -181,13 +183,37 @@ impl Numbering {
     }
 }
 
+/// How two models differ, as far as what one makes of a dot-add helps to execute the other.
+#[derive(Clone)]
+enum Difference {
+    /// Over the same tree, in these nodes.
+    OfNodes(Arc<Changes>),
+    /// In their trees, but for what can be taken from the first.
+    OfTrees(Arc<Grafts>),
+    /// So much that all has to be executed.
+    Whole,
+}
+
+impl Difference {
+    fn between(model: &Model, other: &Model) -> Difference {
+        if let Some(changes) = Changes::between(model, other) {
+            return Difference::OfNodes(changes.into());
+        }
+        Grafts::between(model, other).map_or(Difference::Whole, |grafts| Difference::OfTrees(grafts.into()))
+    }
+
+    fn changes(&self) -> Option<&Changes> {
+        match self {
+            Difference::OfNodes(changes) => Some(changes),
+            Difference::OfTrees(_) | Difference::Whole => None,
+        }
+    }
+}
+
 /// A model that is executed from the values of another, as far as they are alike.
 pub struct Neighbour<'m, 'v> {
     executor: Scalar<'m>,
-    /// What is different; `None` if that cannot be said from the trees.
-    changes: Option<Changes>,
-    /// If not, what is the same; `None` if all of it has to be executed.
-    grafts: Option<Grafts>,
+    difference: Difference,
     /// What the other model makes of some dot-adds.
     values: Option<&'v Values>,
     known: Known<'v>,
@@ -198,22 +224,30 @@ pub struct Neighbour<'m, 'v> {
 impl<'m, 'v> Neighbour<'m, 'v> {
     /// The neighbour `other` of a model; `None` if it cannot be executed.
     pub fn new(model: &Model, other: &'m Model) -> Option<Neighbour<'m, 'v>> {
-        let (executor, changes) = (Scalar::new(other).ok()?, Changes::between(model, other));
-        let grafts = if changes.is_none() { Grafts::between(model, other) } else { None };
-        Some(Neighbour { executor, changes, grafts, values: None, known: Known::default(), has_gaps: false })
+        Neighbour::with(Difference::between(model, other), other)
+    }
+
+    /// The same, where this is different.
+    fn with(difference: Difference, other: &'m Model) -> Option<Neighbour<'m, 'v>> {
+        let (executor, known) = (Scalar::new(other).ok()?, Known::default());
+        Some(Neighbour { executor, difference, values: None, known, has_gaps: false })
     }
 
     /// The same, of a model that makes this of some dot-adds.
     pub fn among(model: &Model, other: &'m Model, values: &'v Values) -> Option<Neighbour<'m, 'v>> {
-        let neighbour = Neighbour::new(model, other)?;
+        Some(Neighbour::new(model, other)?.of(values))
+    }
+
+    /// The same, where the model makes this of some dot-adds.
+    fn of(self, values: &'v Values) -> Neighbour<'m, 'v> {
         let known = Known { same: vec![false; values.different], ..Known::default() };
-        Some(Neighbour { values: Some(values), known, ..neighbour })
+        Neighbour { values: Some(values), known, ..self }
     }
 
     /// A number for all values of nodes that are others than the model's, in the dot-adds so far; `None` where some of
     /// them cannot be said.
     pub fn fingerprint(&self) -> Option<u64> {
-        (self.changes.is_some() && !self.has_gaps).then_some(self.known.fingerprint)
+        (self.difference.changes().is_some() && !self.has_gaps).then_some(self.known.fingerprint)
     }
 
     /// Its d, where the model has these values for the inputs, if they fit.
@@ -231,29 +265,21 @@ impl<'m, 'v> Neighbour<'m, 'v> {
     }
 
     fn execute_with_known(&mut self, inputs: &Inputs, nodes: Option<&Nodes>) -> u64 {
-        match (nodes, &self.changes) {
-            (Some(nodes), Some(changes)) => {
-                let d = self.executor.execute_from(inputs, nodes, changes, &mut self.known);
-                d.unwrap_or_else(|| {
-                    self.has_gaps = true;
-                    self.executor.execute(inputs)
-                })
-            }
-            _ => {
-                self.has_gaps = true;
-                let grafted = nodes.zip(self.grafts.as_ref());
-                let d =
-                    grafted.and_then(|(nodes, grafts)| self.executor.execute_grafted(inputs, nodes, grafts));
-                d.unwrap_or_else(|| self.executor.execute(inputs))
-            }
-        }
+        let executor = &mut self.executor;
+        let d = nodes.and_then(|nodes| match &self.difference {
+            Difference::OfNodes(changes) => executor.execute_from(inputs, nodes, changes, &mut self.known),
+            Difference::OfTrees(grafts) => executor.execute_grafted(inputs, nodes, grafts),
+            Difference::Whole => None,
+        });
+        self.has_gaps |= d.is_none() || self.difference.changes().is_none();
+        d.unwrap_or_else(|| self.executor.execute(inputs))
     }
 
     /// The first node whose value differs, with the model's value of it and its own, if there is one. `None`
     /// where that cannot be said from the model's values.
     pub fn first_difference(&mut self, inputs: &Inputs, nodes: &Nodes) -> Option<Option<[Value; 2]>> {
         self.known.numbers = &[];
-        self.executor.first_difference(inputs, nodes, self.changes.as_ref()?, &mut self.known)
+        self.executor.first_difference(inputs, nodes, self.difference.changes()?, &mut self.known)
     }
 
     /// The same, for one of the dot-adds, which has these inputs.
@@ -262,12 +288,12 @@ impl<'m, 'v> Neighbour<'m, 'v> {
         if self.is_same(dot_add) {
             return Some(None);
         }
-        self.executor.first_difference(inputs, nodes, self.changes.as_ref()?, &mut self.known)
+        self.executor.first_difference(inputs, nodes, self.difference.changes()?, &mut self.known)
     }
 
     /// Whether all that might have another value in one of the dot-adds is known to have the same.
     fn is_same(&self, dot_add: usize) -> bool {
-        let (Some(values), Some(changes)) = (self.values, &self.changes) else { return false };
+        let (Some(values), Some(changes)) = (self.values, self.difference.changes()) else { return false };
         let is_known = |&number: &u32| self.known.same[number as usize];
         let are_known = |kind: &Kind| values.of_kind[list_of(*kind)].of(dot_add).iter().all(is_known);
         changes.kinds().is_some_and(|kinds| kinds.iter().all(are_known))
@@ -287,25 +313,69 @@ struct Executing<'m> {
     /// The rules that others take the places of.
     places: Vec<RuleId>,
     /// What is different then.
-    changes: Changes,
+    changes: Arc<Changes>,
     /// As in [`Known`].
     same: Vec<bool>,
+}
+
+/// The neighbour of a model that has these rules, which can be executed.
+struct Following<'h, 'a, 'm> {
+    held: &'h Held<'a, 'm>,
+    rules: &'h [Rule],
+    changes: Arc<Changes>,
+    /// An executor that follows other rules yet, and room for what is known: mostly, columns tell all.
+    idle: Option<(Scalar<'m>, Vec<bool>)>,
+    /// One that follows these.
+    ready: Option<Neighbour<'m, 'h>>,
+}
+
+impl<'h, 'm> Following<'h, '_, 'm> {
+    fn ready(&mut self) -> &mut Neighbour<'m, 'h> {
+        if let Some((mut executor, mut same)) = self.idle.take() {
+            executor.follow(self.rules).expect("its rules have been checked");
+            let values = self.held.values();
+            same.clear();
+            same.resize(values.different, false);
+            let known = Known { same, ..Known::default() };
+            let difference = Difference::OfNodes(Arc::clone(&self.changes));
+            let values = Some(values);
+            self.ready = Some(Neighbour { executor, difference, values, known, has_gaps: false });
+        }
+        self.ready.as_mut().expect("what is not idle is ready")
+    }
 }
 
 /// A model, and what it makes of some answers' questions: what its neighbours are held against.
 pub struct Held<'a, 'm> {
     model: &'m Model,
     answers: Vec<&'a Answered>,
-    values: Values,
+    /// What is asked for where columns leave something open.
+    values: OnceLock<Values>,
+    /// `None` if the model cannot be executed.
+    columns: Option<Columns>,
     /// One for each thread that holds a neighbour against them, at most.
     idle: Mutex<Vec<Executing<'m>>>,
+    rooms: Mutex<Vec<Scratch>>,
 }
 
 impl<'a, 'm> Held<'a, 'm> {
     /// A model and answers.
     pub fn new(model: &'m Model, answers: &[&'a Answered]) -> Held<'a, 'm> {
-        let values = Values::of(model, answers.iter().map(|answered| &answered.inputs));
-        Held { model, answers: answers.to_vec(), values, idle: Mutex::default() }
+        let asked = answers.iter().map(|answered| (&answered.inputs, answered.answer));
+        let columns = Columns::new(model, asked, |x, y| fit::differ(model, x, y)).ok();
+        Held {
+            model,
+            answers: answers.to_vec(),
+            values: OnceLock::new(),
+            columns,
+            idle: Mutex::default(),
+            rooms: Mutex::default(),
+        }
+    }
+
+    fn values(&self) -> &Values {
+        let inputs = || self.answers.iter().map(|answered| &answered.inputs);
+        self.values.get_or_init(|| Values::of(self.model, inputs()))
     }
 
     /// The number of answers.
@@ -321,36 +391,61 @@ impl<'a, 'm> Held<'a, 'm> {
     /// Whether any answer contradicts another model, and if none does, its [fingerprint](Neighbour::fingerprint).
     pub fn first_contradiction(&self, other: &Model) -> (bool, Option<u64>) {
         let held = |neighbour: &mut Neighbour| {
-            let (count, _) = self.count(other, neighbour, 1);
+            let alone = &mut |index: usize| neighbour.execute_one_of(index, &self.answers[index].inputs);
+            let (count, _) = self.count(other, alone, 1);
             (count > 0, neighbour.fingerprint())
         };
         if let Some(replaced) = self.replaced_in(other) {
-            return self
-                .with_rules(&other.tree.rules, replaced, |neighbour| neighbour.map_or((true, None), held));
+            return self.with_rules(&other.tree.rules, replaced, |neighbour| {
+                neighbour.map_or((true, None), |following| held(following.ready()))
+            });
         }
-        Neighbour::among(self.model, other, &self.values)
-            .map_or((true, None), |mut neighbour| held(&mut neighbour))
+        let difference = Difference::between(self.model, other);
+        if difference.changes().is_none() {
+            // What is inside another tree is said of none.
+            return (self.contradicted(other, 1) > 0, None);
+        }
+        Neighbour::with(difference, other)
+            .map_or((true, None), |neighbour| held(&mut neighbour.of(self.values())))
     }
 
     /// The same as [`contradicted`](Held::contradicted), and how many answers it was held against.
     pub fn contradicted_of(&self, other: &Model, limit: usize) -> (usize, usize) {
         if let Some(replaced) = self.replaced_in(other) {
-            return self.with_rules(&other.tree.rules, replaced, |neighbour| match neighbour {
-                Some(neighbour) => self.count(other, neighbour, limit),
-                None => (limit, 0),
+            return self.with_rules(&other.tree.rules, replaced, |following| {
+                let (Some(following), Some(columns)) = (following, &self.columns) else { return (limit, 0) };
+                let changes = Arc::clone(&following.changes);
+                let alone =
+                    |index: usize| following.ready().execute_one_of(index, &self.answers[index].inputs);
+                let tell = |from, room: &mut Scratch| columns.differing(other, &changes, from, room);
+                self.count_in_columns(other, limit, tell, alone)
             });
         }
-        match Neighbour::among(self.model, other, &self.values) {
-            Some(mut neighbour) => self.count(other, &mut neighbour, limit),
-            None => (limit, 0),
+        let difference = Difference::between(self.model, other);
+        let mut neighbour = None;
+        let mut alone = |index: usize| {
+            let make = || Neighbour::with(difference.clone(), other).map(|other| other.of(self.values()));
+            let neighbour = neighbour.get_or_insert_with(|| make().expect("it has been checked"));
+            neighbour.execute_one_of(index, &self.answers[index].inputs)
+        };
+        match (&self.columns, &difference) {
+            _ if other.check().is_err() => (limit, 0),
+            (Some(columns), Difference::OfNodes(changes)) if changes.are_of_sums() => {
+                let tell = |from, room: &mut Scratch| columns.differing(other, changes, from, room);
+                self.count_in_columns(other, limit, tell, alone)
+            }
+            (Some(columns), Difference::OfTrees(grafts)) => {
+                let tell = |from, room: &mut Scratch| columns.differing_grafted(other, grafts, from, room);
+                self.count_in_columns(other, limit, tell, alone)
+            }
+            _ => self.count(other, &mut alone, limit),
         }
     }
 
-    fn count(&self, other: &Model, neighbour: &mut Neighbour, limit: usize) -> (usize, usize) {
+    fn count(&self, other: &Model, alone: &mut impl FnMut(usize) -> u64, limit: usize) -> (usize, usize) {
         let mut count = 0;
         for (index, answered) in self.answers.iter().enumerate() {
-            let d = neighbour.execute_one_of(index, &answered.inputs);
-            if fit::differ(other, d, answered.answer) {
+            if fit::differ(other, alone(index), answered.answer) {
                 count += 1;
                 if count >= limit {
                     return (count, index + 1);
@@ -358,6 +453,53 @@ impl<'a, 'm> Held<'a, 'm> {
             }
         }
         (count, self.answers.len())
+    }
+
+    /// The same, many at once, where columns tell it; what they leave open is executed alone.
+    fn count_in_columns(
+        &self,
+        other: &Model,
+        limit: usize,
+        tell: impl Fn(usize, &mut Scratch) -> Differing,
+        mut alone: impl FnMut(usize) -> u64,
+    ) -> (usize, usize) {
+        let room = self.rooms.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        let mut room = room.unwrap_or_else(|| Scratch::new(Level::best()));
+        let mut counted = (0, 0);
+        while counted.1 < self.answers.len() && (counted.0 == 0 || counted.0 < limit) {
+            let told = tell(counted.1, &mut room);
+            counted = self.counted(other, counted, told, limit, &mut alone);
+        }
+        self.rooms.lock().unwrap_or_else(PoisonError::into_inner).push(room);
+        counted
+    }
+
+    /// What has been counted before, with what columns tell of the next answers.
+    fn counted(
+        &self,
+        other: &Model,
+        (mut count, from): (usize, usize),
+        told: Differing,
+        limit: usize,
+        alone: &mut impl FnMut(usize) -> u64,
+    ) -> (usize, usize) {
+        let differing = told.differs.count_ones() as usize;
+        if told.is_open == 0 && count + differing < limit {
+            return (count + differing, from + told.number);
+        }
+        for lane in 0..told.number {
+            let is_of = |lanes: u32| lanes >> lane & 1 == 1;
+            let index = from + lane;
+            let differs = match is_of(told.is_open) {
+                true => fit::differ(other, alone(index), self.answers[index].answer),
+                false => is_of(told.differs),
+            };
+            count += usize::from(differs);
+            if differs && count >= limit {
+                return (count, index + 1);
+            }
+        }
+        (count, from + told.number)
     }
 
     /// The rules that others take the places of in another model, if nothing else is different about it.
@@ -377,39 +519,38 @@ impl<'a, 'm> Held<'a, 'm> {
         &self,
         rules: &[Rule],
         replaced: Vec<RuleId>,
-        make: impl FnOnce(Option<&mut Neighbour>) -> R,
+        make: impl FnOnce(Option<&mut Following>) -> R,
     ) -> R {
+        if replaced.iter().any(|&rule| self.model.check_rule(rule, &rules[rule]).is_err()) {
+            return make(None);
+        }
         let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
-        let Some(Executing { mut executor, places, changes, mut same }) = idle.or_else(|| self.executing())
-        else {
+        let Some(Executing { executor, places, changes, same }) = idle.or_else(|| self.executing()) else {
             return make(None);
         };
-        let can_be_executed = executor.follow(rules).is_ok();
-        let changes = if places == replaced { changes } else { Changes::of_rules(self.model, &replaced) };
-        same.clear();
-        same.resize(self.values.different, false);
-        let known = Known { same, ..Known::default() };
-        let (changes, values) = (Some(changes), Some(&self.values));
-        let mut neighbour = Neighbour { executor, changes, grafts: None, values, known, has_gaps: false };
-        let made = make(can_be_executed.then_some(&mut neighbour));
-        let Neighbour { executor, changes, known, .. } = neighbour;
-        if let Some(changes) = changes {
-            let executing = Executing { executor, places: replaced, changes, same: known.same };
-            self.idle.lock().unwrap_or_else(PoisonError::into_inner).push(executing);
-        }
+        let is_known = places == replaced;
+        let changes = if is_known { changes } else { Changes::of_rules(self.model, &replaced).into() };
+        let idle = Some((executor, same));
+        let mut following = Following { held: self, rules, changes, idle, ready: None };
+        let made = make(Some(&mut following));
+        let Following { changes, idle, ready, .. } = following;
+        let ready = ready.map(|neighbour| (neighbour.executor, neighbour.known.same));
+        let (executor, same) = idle.or(ready).expect("what is not idle is ready");
+        let executing = Executing { executor, places: replaced, changes, same };
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner).push(executing);
         made
     }
 
     /// The model itself; `None` if it cannot be executed.
     fn executing(&self) -> Option<Executing<'m>> {
         let executor = Scalar::new(self.model).ok()?;
-        let changes = Changes::of_rules(self.model, &[]);
+        let changes = Changes::of_rules(self.model, &[]).into();
         Some(Executing { executor, places: Vec::new(), changes, same: Vec::new() })
     }
 
     /// The places of the answers that contradict another model; `None` if it cannot be executed.
     pub fn contradicting(&self, other: &Model) -> Option<impl Iterator<Item = usize>> {
-        let mut neighbour = Neighbour::among(self.model, other, &self.values)?;
+        let mut neighbour = Neighbour::among(self.model, other, self.values())?;
         Some(self.answers.iter().enumerate().filter_map(move |(index, answered)| {
             let d = neighbour.execute_one_of(index, &answered.inputs);
             fit::differ(other, d, answered.answer).then_some(index)
@@ -521,7 +662,7 @@ mod tests {
                 other.tree.rules.iter_mut().for_each(change);
                 assert!(!model.tree.adds_the_same(&other.tree));
                 let mut neighbour = Neighbour::among(&model, &other, &values).expect("it can be executed");
-                assert!(neighbour.grafts.is_some());
+                assert!(matches!(neighbour.difference, Difference::OfTrees(_)));
                 let mut alone = Scalar::new(&other).expect("it can be executed");
                 for (index, (question, inputs)) in questions.iter().enumerate() {
                     let (d, expected) = (neighbour.execute_one_of(index, inputs), alone.execute(inputs));

@@ -10,7 +10,6 @@
 use std::collections::HashSet;
 use std::ops::Range;
 
-use mmaprobe_model::scalar::Scalar;
 use mmaprobe_model::tree::{Added, Model, Node, NodeId, Normalised, Rule, RuleId};
 use mmaprobe_probes::Summand;
 use mmaprobe_probes::sums::Sum;
@@ -190,8 +189,9 @@ impl Left {
         }
         let mut unexplained = about.to_vec();
         for fitted in beam {
-            let mut executor = Scalar::new(&fitted.model).expect("a fitted model can be executed");
-            unexplained.retain(|answered| !fit::explains(&mut executor, answered));
+            let explained = fit::all_explained(&fitted.model, &unexplained);
+            let mut explained = explained.expect("a fitted model can be executed").into_iter();
+            unexplained.retain(|_| explained.next() == Some(false));
         }
         self.0.extend(unexplained.into_iter().map(std::ptr::from_ref));
     }
