@@ -517,9 +517,12 @@ pub struct Selftest {
     /// Only this machine (17, or f17), or this defective unit (d3), in full
     #[arg(long, value_name = "I", conflicts_with = "details")]
     pub only: Option<Which>,
-    /// Write a line of JSON for each machine to this file
+    /// Write a line of JSON for each machine to this file, as it ends
     #[arg(long, value_name = "FILE")]
     pub details: Option<PathBuf>,
+    /// Go on with an existing file of details: what it tells of is not tried again
+    #[arg(long, requires = "details", conflicts_with = "force")]
+    pub resume: bool,
     /// Replace an existing file of details
     #[arg(long, requires = "details")]
     pub force: bool,

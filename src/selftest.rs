@@ -5,6 +5,7 @@
 //! and read again, is then held against the machine on fresh inputs: what it claims holds or does not.
 //! Units that are no function have to be named as such.
 
+pub mod details;
 pub mod report;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -116,6 +117,23 @@ pub enum Verdict {
 }
 
 impl Verdict {
+    /// All.
+    pub const ALL: [Verdict; 8] = [
+        Verdict::Found,
+        Verdict::AmbiguousButEqual,
+        Verdict::Unexplained,
+        Verdict::WrongClaim,
+        Verdict::Detected,
+        Verdict::NotDetected,
+        Verdict::NotAccused,
+        Verdict::Failed,
+    ];
+
+    /// The verdict of this name, if there is one.
+    pub fn named(name: &str) -> Option<Verdict> {
+        Verdict::ALL.into_iter().find(|verdict| verdict.name() == name)
+    }
+
     /// The word in tables.
     pub const fn name(self) -> &'static str {
         match self {
@@ -144,7 +162,7 @@ pub struct Tried {
     /// K.
     pub k: usize,
     /// The kind of its defect.
-    pub defect: Option<&'static str>,
+    pub defect: Option<String>,
     /// What is special about it.
     pub features: Vec<String>,
     /// It in words.
@@ -153,6 +171,8 @@ pub struct Tried {
     pub verdict: Verdict,
     /// Why, where that takes words: what was claimed, and what the unit does.
     pub reason: String,
+    /// What its sheet says of it, in a word.
+    pub status: Option<String>,
     /// What characterising it took.
     pub cost: Option<schema::Cost>,
     /// The sheet, if there is one.
@@ -161,13 +181,14 @@ pub struct Tried {
     pub time: Duration,
 }
 
-/// Tries all units of a plan on as many threads as the current rayon pool has; `done` is told of each as
-/// it ends. The outcome is in the order of the plan, sound machines first.
-pub fn run(plan: &Plan, done: &(dyn Fn(&Tried) + Sync)) -> Vec<Tried> {
+/// Tries all units of a plan but those that are `known`, on as many threads as the current rayon pool has; `done` is told
+/// of each as it ends. The outcome, what is known included, is in the order of the plan, sound machines first.
+pub fn run(plan: &Plan, known: Vec<Tried>, done: &(dyn Fn(&Tried) + Sync)) -> Vec<Tried> {
     let units = (0..plan.machines).map(Which::Machine).chain((0..plan.defective).map(Which::Defective));
-    let units: Vec<Which> = units.chain((0..plan.functions).map(Which::Function)).collect();
+    let units = units.chain((0..plan.functions).map(Which::Function));
+    let units: Vec<Which> = units.filter(|which| !known.iter().any(|tried| tried.which == *which)).collect();
     let next = AtomicU64::new(0);
-    let all: Mutex<Vec<Tried>> = Mutex::new(Vec::new());
+    let all: Mutex<Vec<Tried>> = Mutex::new(known);
     std::thread::scope(|scope| {
         for _ in 0..rayon::current_num_threads().min(units.len()) {
             scope.spawn(|| {
@@ -198,11 +219,12 @@ pub fn attempt(plan: &Plan, which: Which, shown: &(dyn Named + Sync)) -> Tried {
     let mut tried = Tried {
         which,
         k: unit.machine.k,
-        defect: unit.defect.as_ref().map(defect::Defect::kind),
+        defect: unit.defect.as_ref().map(|defect| defect.kind().to_string()),
         features: features::of(&unit.machine),
         description,
         verdict: Verdict::Failed,
         reason: String::new(),
+        status: None,
         cost: None,
         sheet: None,
         time: Duration::ZERO,
@@ -220,7 +242,9 @@ pub fn attempt(plan: &Plan, which: Which, shown: &(dyn Named + Sync)) -> Tried {
     });
     match judged {
         Ok(Ok(Ok((sheet, verdict, reason)))) => {
-            tried.cost = sheet.as_ref().and_then(|sheet| sheet.instructions.first()?.cost);
+            let entry = sheet.as_ref().and_then(|sheet| sheet.instructions.first());
+            tried.status = entry.map(|entry| entry.status.name().to_string());
+            tried.cost = entry.and_then(|entry| entry.cost);
             tried.sheet = sheet;
             tried.verdict = verdict;
             tried.reason = reason;

@@ -2,14 +2,14 @@
 
 use super::{Failure, Outcome, print, print_json, width};
 use crate::cli::{Output, Selftest};
-use crate::output;
 use crate::progress::Display;
+use crate::selftest::details::{Details, Existing};
 use crate::selftest::report::Line;
 use crate::selftest::{Plan, Tried, attempt, report, run as run_all};
 use crate::sheet::yaml;
 
 pub fn run(arguments: &Selftest, format: Output) -> Result<Outcome, Failure> {
-    let Selftest { machines, defective, functions, seed, validate, only, details, force } = arguments;
+    let Selftest { machines, defective, functions, seed, validate, only, details, resume, force } = arguments;
     let plan = Plan {
         seed: *seed,
         machines: *machines,
@@ -30,18 +30,29 @@ pub fn run(arguments: &Selftest, format: Output) -> Result<Outcome, Failure> {
         print(&format!("{}\n{sheet}", report::in_full(&tried).trim_start()))?;
         return Ok(outcome(std::slice::from_ref(&tried)));
     }
-    let unusable = |error: std::io::Error| match details {
-        Some(path) => Failure::Usage(format!("{}: {error}", path.display())),
-        None => Failure::Output(error),
+    let existing = match (force, resume) {
+        (true, _) => Existing::Replaced,
+        (false, true) => Existing::Resumed,
+        (false, false) => Existing::Kept,
     };
-    if let Some(path) = details {
-        output::check(path, *force).map_err(unusable)?;
+    let begun = details.as_deref().map(|path| Details::begin(path, &plan, existing)).transpose();
+    let (details, known) = begun.map_err(|error| Failure::Usage(error.to_string()))?.unzip();
+    let known = known.unwrap_or_default();
+    if !known.is_empty() {
+        eprintln!("{} units have ended already", known.len());
     }
     let start = std::time::Instant::now();
-    let all = run_all(&plan, &progress);
-    eprintln!("{} units in {:.1} s", all.len(), start.elapsed().as_secs_f64());
-    if let Some(path) = details {
-        output::write(path, report::json_lines(&all).as_bytes(), *force).map_err(unusable)?;
+    let done = |tried: &Tried| {
+        if let Some(details) = &details {
+            details.keep(tried);
+        }
+        progress(tried);
+    };
+    let before = known.len();
+    let all = run_all(&plan, known, &done);
+    eprintln!("{} units in {:.1} s", all.len() - before, start.elapsed().as_secs_f64());
+    if let Some(details) = details {
+        details.finish(&all).map_err(|error| Failure::Usage(error.to_string()))?;
     }
     match format {
         Output::Text | Output::Markdown => print(&report::text(&all, width()))?,
@@ -59,7 +70,7 @@ fn progress(tried: &Tried) {
     let cost = tried
         .cost
         .map_or(String::new(), |cost| format!("{} rounds, {} dot-adds, ", cost.rounds, cost.dot_adds));
-    let what = tried.defect.map_or(String::new(), |defect| format!("[{defect}] "));
+    let what = tried.defect.as_ref().map_or(String::new(), |defect| format!("[{defect}] "));
     eprintln!(
         "{}: {} {what}({cost}{:.1} s) {}",
         tried.which,

@@ -1,10 +1,12 @@
 //! What came of it, as tables of at most 80 columns and as JSON lines.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::{Tried, Verdict, Which};
+use crate::sheet::schema::Cost;
 use crate::table;
 
 /// Unexplained machines shown in full.
@@ -147,7 +149,7 @@ fn features(sound: &[&Tried], width: usize) -> String {
 fn defects(defective: &[&Tried], width: usize) -> String {
     let mut kinds: BTreeMap<&str, Vec<&Tried>> = BTreeMap::new();
     for tried in defective {
-        kinds.entry(tried.defect.unwrap_or("")).or_default().push(tried);
+        kinds.entry(tried.defect.as_deref().unwrap_or("")).or_default().push(tried);
     }
     let row = |name: &str, of: &[&Tried]| {
         let numbers = [Verdict::Detected, Verdict::NotDetected, Verdict::WrongClaim, Verdict::Failed]
@@ -172,38 +174,60 @@ fn indented(text: &str) -> String {
 }
 
 /// A unit, as JSON has it.
-#[derive(Serialize)]
-pub struct Line<'t> {
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Line {
     index: String,
-    verdict: &'static str,
-    status: Option<&'static str>,
+    k: usize,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    defect: Option<String>,
+    verdict: String,
+    status: Option<String>,
     rounds: Option<u64>,
     dot_adds: Option<u64>,
-    features: &'t [String],
-    description: &'t str,
-    reason: &'t str,
+    features: Vec<String>,
+    description: String,
+    reason: String,
 }
 
-impl Line<'_> {
+impl Line {
     /// What became of a unit.
-    pub fn of(tried: &Tried) -> Line<'_> {
+    pub fn of(tried: &Tried) -> Line {
         Line {
             index: tried.which.to_string(),
-            verdict: tried.verdict.name(),
-            status: tried.sheet.as_ref().and_then(|sheet| Some(sheet.instructions.first()?.status.name())),
+            k: tried.k,
+            defect: tried.defect.clone(),
+            verdict: tried.verdict.name().to_string(),
+            status: tried.status.clone(),
             rounds: tried.cost.map(|cost| cost.rounds),
             dot_adds: tried.cost.map(|cost| cost.dot_adds),
-            features: &tried.features,
-            description: &tried.description,
-            reason: &tried.reason,
+            features: tried.features.clone(),
+            description: tried.description.clone(),
+            reason: tried.reason.clone(),
         }
     }
 }
 
-/// A line of JSON for each unit.
-pub fn json_lines(all: &[Tried]) -> String {
-    let line = |tried: &Tried| {
-        serde_json::to_string(&Line::of(tried)).expect("strings and numbers have a JSON form") + "\n"
-    };
-    all.iter().map(line).collect()
+impl TryFrom<Line> for Tried {
+    type Error = String;
+
+    /// The unit, without its sheet and how long it took.
+    fn try_from(line: Line) -> Result<Tried, String> {
+        let Line { index, k, defect, verdict, status, rounds, dot_adds, features, description, reason } =
+            line;
+        let verdict = Verdict::named(&verdict).ok_or_else(|| format!("{verdict:?} is no verdict"))?;
+        let cost = rounds.zip(dot_adds).map(|(rounds, dot_adds)| Cost { rounds, dot_adds });
+        Ok(Tried {
+            which: index.parse()?,
+            k,
+            defect,
+            features,
+            description,
+            verdict,
+            reason,
+            status,
+            cost,
+            sheet: None,
+            time: Duration::ZERO,
+        })
+    }
 }
