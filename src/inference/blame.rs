@@ -37,7 +37,7 @@ pub fn ranked(evidence: &Evidence, model: &Model, answers: &[&Answered], class: 
         .par_iter()
         .filter(|(_, other)| held_right.contradicted(other, breakable) < breakable)
         .filter_map(|(rule, other)| {
-            let contradicting: Vec<usize> = held_wrong.contradicting(other)?.collect();
+            let contradicting = held_wrong.contradicting(other, usize::MAX)?;
             Some((*rule, (0..wrong.len()).filter(|index| !contradicting.contains(index)).collect()))
         })
         .collect();

@@ -1,11 +1,12 @@
 //! Holding many models that are alike against the same answers.
 
 use std::collections::HashMap;
+use std::ops::Range;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use mmaprobe_model::execute::Value;
 use mmaprobe_model::scalar::{
-    Changes, Columns, Differing, Grafts, Inputs, Kind, Known, Nodes, Scalar, Scratch, Written,
+    Changes, Columns, Grafts, Inputs, Kind, Known, Nodes, Scalar, Scratch, Written,
 };
 use mmaprobe_model::tree::{Node, NodeId, Rule, RuleId};
 use mmaprobe_model::{Level, Model};
@@ -319,9 +320,9 @@ struct Executing<'m> {
 }
 
 /// The neighbour of a model that has these rules, which can be executed.
-struct Following<'h, 'a, 'm> {
+struct Following<'r, 'h, 'a, 'm> {
     held: &'h Held<'a, 'm>,
-    rules: &'h [Rule],
+    rules: &'r [Rule],
     changes: Arc<Changes>,
     /// An executor that follows other rules yet, and room for what is known: mostly, columns tell all.
     idle: Option<(Scalar<'m>, Vec<bool>)>,
@@ -329,7 +330,12 @@ struct Following<'h, 'a, 'm> {
     ready: Option<Neighbour<'m, 'h>>,
 }
 
-impl<'h, 'm> Following<'h, '_, 'm> {
+/// One executor that follows another model, made when something has to be executed alone.
+trait Ready<'m, 'v> {
+    fn ready(&mut self) -> &mut Neighbour<'m, 'v>;
+}
+
+impl<'h, 'm> Ready<'m, 'h> for Following<'_, 'h, '_, 'm> {
     fn ready(&mut self) -> &mut Neighbour<'m, 'h> {
         if let Some((mut executor, mut same)) = self.idle.take() {
             executor.follow(self.rules).expect("its rules have been checked");
@@ -345,10 +351,26 @@ impl<'h, 'm> Following<'h, '_, 'm> {
     }
 }
 
-/// A model, and what it makes of some answers' questions: what its neighbours are held against.
+/// The neighbour of a model that is any other, which can be executed.
+struct Other<'h, 'a, 'm, 'o> {
+    held: &'h Held<'a, 'm>,
+    other: &'o Model,
+    difference: Difference,
+    ready: Option<Neighbour<'o, 'h>>,
+}
+
+impl<'h, 'o> Ready<'o, 'h> for Other<'h, '_, '_, 'o> {
+    fn ready(&mut self) -> &mut Neighbour<'o, 'h> {
+        let make = || Neighbour::with(self.difference.clone(), self.other).expect("it has been checked");
+        self.ready.get_or_insert_with(|| make().of(self.held.values()))
+    }
+}
+
+/// A model, and what it makes of some questions, of which each has an answer: what its neighbours are held against.
 pub struct Held<'a, 'm> {
     model: &'m Model,
-    answers: Vec<&'a Answered>,
+    inputs: Vec<&'a Inputs>,
+    answers: Vec<u64>,
     /// What is asked for where columns leave something open.
     values: OnceLock<Values>,
     /// `None` if the model cannot be executed.
@@ -361,21 +383,21 @@ pub struct Held<'a, 'm> {
 impl<'a, 'm> Held<'a, 'm> {
     /// A model and answers.
     pub fn new(model: &'m Model, answers: &[&'a Answered]) -> Held<'a, 'm> {
-        let asked = answers.iter().map(|answered| (&answered.inputs, answered.answer));
-        let columns = Columns::new(model, asked, |x, y| fit::differ(model, x, y)).ok();
-        Held {
-            model,
-            answers: answers.to_vec(),
-            values: OnceLock::new(),
-            columns,
-            idle: Mutex::default(),
-            rooms: Mutex::default(),
-        }
+        Held::of(model, answers.iter().map(|answered| (&answered.inputs, answered.answer)))
     }
 
-    fn values(&self) -> &Values {
-        let inputs = || self.answers.iter().map(|answered| &answered.inputs);
-        self.values.get_or_init(|| Values::of(self.model, inputs()))
+    /// A model, and what is asked with the answer to each.
+    pub fn of(model: &'m Model, asked: impl Iterator<Item = (&'a Inputs, u64)>) -> Held<'a, 'm> {
+        let (inputs, answers): (Vec<&Inputs>, Vec<u64>) = asked.unzip();
+        let asked = inputs.iter().copied().zip(answers.iter().copied());
+        let columns = Columns::new(model, asked, |x, y| fit::differ(model, x, y)).ok();
+        let values = OnceLock::new();
+        Held { model, inputs, answers, values, columns, idle: Mutex::default(), rooms: Mutex::default() }
+    }
+
+    /// What the model makes of the questions.
+    pub fn values(&self) -> &Values {
+        self.values.get_or_init(|| Values::of(self.model, self.inputs.iter().copied()))
     }
 
     /// The number of answers.
@@ -388,118 +410,148 @@ impl<'a, 'm> Held<'a, 'm> {
         self.contradicted_of(other, limit).0
     }
 
-    /// Whether any answer contradicts another model, and if none does, its [fingerprint](Neighbour::fingerprint).
-    pub fn first_contradiction(&self, other: &Model) -> (bool, Option<u64>) {
-        let held = |neighbour: &mut Neighbour| {
-            let alone = &mut |index: usize| neighbour.execute_one_of(index, &self.answers[index].inputs);
-            let (count, _) = self.count(other, alone, 1);
-            (count > 0, neighbour.fingerprint())
-        };
-        if let Some(replaced) = self.replaced_in(other) {
-            return self.with_rules(&other.tree.rules, replaced, |neighbour| {
-                neighbour.map_or((true, None), |following| held(following.ready()))
-            });
-        }
-        let difference = Difference::between(self.model, other);
-        if difference.changes().is_none() {
-            // What is inside another tree is said of none.
-            return (self.contradicted(other, 1) > 0, None);
-        }
-        Neighbour::with(difference, other)
-            .map_or((true, None), |neighbour| held(&mut neighbour.of(self.values())))
-    }
-
-    /// The same as [`contradicted`](Held::contradicted), and how many answers it was held against.
+    /// The same, and how many answers it was held against.
     pub fn contradicted_of(&self, other: &Model, limit: usize) -> (usize, usize) {
         if let Some(replaced) = self.replaced_in(other) {
             return self.with_rules(&other.tree.rules, replaced, |following| {
-                let (Some(following), Some(columns)) = (following, &self.columns) else { return (limit, 0) };
-                let changes = Arc::clone(&following.changes);
-                let alone =
-                    |index: usize| following.ready().execute_one_of(index, &self.answers[index].inputs);
-                let tell = |from, room: &mut Scratch| columns.differing(other, &changes, from, room);
-                self.count_in_columns(other, limit, tell, alone)
+                let Some(following) = following else { return (limit, 0) };
+                let difference = Difference::OfNodes(Arc::clone(&following.changes));
+                self.count(other, &difference, following, limit)
             });
         }
-        let difference = Difference::between(self.model, other);
-        let mut neighbour = None;
-        let mut alone = |index: usize| {
-            let make = || Neighbour::with(difference.clone(), other).map(|other| other.of(self.values()));
-            let neighbour = neighbour.get_or_insert_with(|| make().expect("it has been checked"));
-            neighbour.execute_one_of(index, &self.answers[index].inputs)
-        };
-        match (&self.columns, &difference) {
-            _ if other.check().is_err() => (limit, 0),
-            (Some(columns), Difference::OfNodes(changes)) if changes.are_of_sums() => {
-                let tell = |from, room: &mut Scratch| columns.differing(other, changes, from, room);
-                self.count_in_columns(other, limit, tell, alone)
-            }
-            (Some(columns), Difference::OfTrees(grafts)) => {
-                let tell = |from, room: &mut Scratch| columns.differing_grafted(other, grafts, from, room);
-                self.count_in_columns(other, limit, tell, alone)
-            }
-            _ => self.count(other, &mut alone, limit),
-        }
+        let Some(mut neighbour) = self.other(other) else { return (limit, 0) };
+        let difference = neighbour.difference.clone();
+        self.count(other, &difference, &mut neighbour, limit)
     }
 
-    fn count(&self, other: &Model, alone: &mut impl FnMut(usize) -> u64, limit: usize) -> (usize, usize) {
-        let mut count = 0;
-        for (index, answered) in self.answers.iter().enumerate() {
-            if fit::differ(other, alone(index), answered.answer) {
-                count += 1;
-                if count >= limit {
-                    return (count, index + 1);
-                }
-            }
+    /// The places of the first answers, so many at most, that contradict another model, and if none does, its
+    /// [fingerprint](Neighbour::fingerprint); `None` if it cannot be executed.
+    pub fn seen(&self, other: &Model, most: usize) -> Option<(Vec<usize>, Option<u64>)> {
+        if let Some(replaced) = self.replaced_in(other) {
+            return self.with_rules(&other.tree.rules, replaced, |following| {
+                let following = following?;
+                let difference = Difference::OfNodes(Arc::clone(&following.changes));
+                Some(self.see(other, &difference, following, most))
+            });
         }
-        (count, self.answers.len())
+        let mut neighbour = self.other(other)?;
+        let difference = neighbour.difference.clone();
+        Some(self.see(other, &difference, &mut neighbour, most))
     }
 
-    /// The same, many at once, where columns tell it; what they leave open is executed alone.
-    fn count_in_columns(
-        &self,
+    /// The places of the first answers, so many at most, that contradict another model; `None` if it cannot be executed.
+    pub fn contradicting(&self, other: &Model, most: usize) -> Option<Vec<usize>> {
+        let mut neighbour = self.other(other)?;
+        let difference = neighbour.difference.clone();
+        let (mut places, mut alone) = (Vec::new(), Alone { held: self, other, neighbour: &mut neighbour });
+        self.tell(&difference, &mut alone, |place, _| {
+            places.extend(place);
+            places.len() < most
+        });
+        places.truncate(most);
+        Some(places)
+    }
+
+    /// A neighbour to be executed alone; `None` if it cannot be executed.
+    fn other<'h, 'o>(&'h self, other: &'o Model) -> Option<Other<'h, 'a, 'm, 'o>> {
+        other.check().ok()?;
+        Some(Other { held: self, other, difference: Difference::between(self.model, other), ready: None })
+    }
+
+    fn count<'x, 'h>(
+        &'h self,
         other: &Model,
+        difference: &Difference,
+        neighbour: &mut impl Ready<'x, 'h>,
         limit: usize,
-        tell: impl Fn(usize, &mut Scratch) -> Differing,
-        mut alone: impl FnMut(usize) -> u64,
     ) -> (usize, usize) {
+        let (mut count, mut seen) = (0, self.answers.len());
+        self.tell(difference, &mut Alone { held: self, other, neighbour }, |place, _| {
+            if let Some(place) = place {
+                count += 1;
+                seen = if count >= limit { place + 1 } else { seen };
+            }
+            count == 0 || count < limit
+        });
+        (count, seen)
+    }
+
+    /// What another model shows: see [`seen`](Held::seen).
+    fn see<'x, 'h>(
+        &'h self,
+        other: &Model,
+        difference: &Difference,
+        neighbour: &mut impl Ready<'x, 'h>,
+        most: usize,
+    ) -> (Vec<usize>, Option<u64>) {
+        let (mut places, mut inside) = (Vec::new(), Vec::new());
+        self.tell(difference, &mut Alone { held: self, other, neighbour }, |place, differing| {
+            places.extend(place);
+            inside.extend(differing);
+            places.len() < most
+        });
+        places.truncate(most);
+        if !places.is_empty() || difference.changes().is_none() {
+            return (places, None);
+        }
+        // Elsewhere nothing differs.
+        let has_gaps = self.values().nodes.iter().any(Option::is_none);
+        let neighbour = neighbour.ready();
+        for place in inside.into_iter().flatten() {
+            neighbour.execute_one_of(place, self.inputs[place]);
+        }
+        (places, neighbour.fingerprint().filter(|_| !has_gaps))
+    }
+
+    /// Tells of each answer that contradicts another model, which differs in this from the model, as long as `next` says so:
+    /// first of the answers of a vector where anything inside may differ, and then of each contradiction among them. Many
+    /// are told at once, where columns do; what they leave open is executed alone.
+    fn tell<'x, 'h, R: Ready<'x, 'h>>(
+        &'h self,
+        difference: &Difference,
+        alone: &mut Alone<'_, 'h, 'a, 'm, R>,
+        mut next: impl FnMut(Option<usize>, Option<Range<usize>>) -> bool,
+    ) {
+        let number = self.answers.len();
+        let columns = self.columns.as_ref();
+        let at_once = columns.filter(|_| match difference {
+            Difference::OfNodes(changes) => changes.are_of_sums(),
+            Difference::OfTrees(_) => true,
+            Difference::Whole => false,
+        });
+        let Some(columns) = at_once else {
+            next(None, Some(0..number));
+            (0..number).find(|&place| alone.contradicts(place) && !next(Some(place), None));
+            return;
+        };
         let room = self.rooms.lock().unwrap_or_else(PoisonError::into_inner).pop();
         let mut room = room.unwrap_or_else(|| Scratch::new(Level::best()));
-        let mut counted = (0, 0);
-        while counted.1 < self.answers.len() && (counted.0 == 0 || counted.0 < limit) {
-            let told = tell(counted.1, &mut room);
-            counted = self.counted(other, counted, told, limit, &mut alone);
+        let (mut from, mut is_over) = (0, false);
+        while from < number && !is_over {
+            let told = match difference {
+                Difference::OfTrees(grafts) => {
+                    columns.differing_grafted(alone.other, grafts, from, &mut room)
+                }
+                _ => {
+                    let changes = difference.changes().expect("only sums are others");
+                    columns.differing(alone.other, changes, from, &mut room)
+                }
+            };
+            let places = from..from + told.number;
+            if told.differs_inside {
+                next(None, Some(places.clone()));
+            }
+            let mut lanes = told.differs | told.is_open;
+            while lanes != 0 && !is_over {
+                let lane = lanes.trailing_zeros();
+                lanes &= lanes - 1;
+                let place = from + lane as usize;
+                let contradicts = told.differs >> lane & 1 == 1 || alone.contradicts(place);
+                is_over = contradicts && !next(Some(place), None);
+            }
+            from = places.end;
         }
         self.rooms.lock().unwrap_or_else(PoisonError::into_inner).push(room);
-        counted
-    }
-
-    /// What has been counted before, with what columns tell of the next answers.
-    fn counted(
-        &self,
-        other: &Model,
-        (mut count, from): (usize, usize),
-        told: Differing,
-        limit: usize,
-        alone: &mut impl FnMut(usize) -> u64,
-    ) -> (usize, usize) {
-        let differing = told.differs.count_ones() as usize;
-        if told.is_open == 0 && count + differing < limit {
-            return (count + differing, from + told.number);
-        }
-        for lane in 0..told.number {
-            let is_of = |lanes: u32| lanes >> lane & 1 == 1;
-            let index = from + lane;
-            let differs = match is_of(told.is_open) {
-                true => fit::differ(other, alone(index), self.answers[index].answer),
-                false => is_of(told.differs),
-            };
-            count += usize::from(differs);
-            if differs && count >= limit {
-                return (count, index + 1);
-            }
-        }
-        (count, from + told.number)
     }
 
     /// The rules that others take the places of in another model, if nothing else is different about it.
@@ -515,11 +567,11 @@ impl<'a, 'm> Held<'a, 'm> {
     }
 
     /// What is made of the neighbour that has these rules, others in these places; `None` if it cannot be executed.
-    fn with_rules<R>(
-        &self,
-        rules: &[Rule],
+    fn with_rules<'h, 'r, R>(
+        &'h self,
+        rules: &'r [Rule],
         replaced: Vec<RuleId>,
-        make: impl FnOnce(Option<&mut Following>) -> R,
+        make: impl FnOnce(Option<&mut Following<'r, 'h, 'a, 'm>>) -> R,
     ) -> R {
         if replaced.iter().any(|&rule| self.model.check_rule(rule, &rules[rule]).is_err()) {
             return make(None);
@@ -547,14 +599,20 @@ impl<'a, 'm> Held<'a, 'm> {
         let changes = Changes::of_rules(self.model, &[]).into();
         Some(Executing { executor, places: Vec::new(), changes, same: Vec::new() })
     }
+}
 
-    /// The places of the answers that contradict another model; `None` if it cannot be executed.
-    pub fn contradicting(&self, other: &Model) -> Option<impl Iterator<Item = usize>> {
-        let mut neighbour = Neighbour::among(self.model, other, self.values())?;
-        Some(self.answers.iter().enumerate().filter_map(move |(index, answered)| {
-            let d = neighbour.execute_one_of(index, &answered.inputs);
-            fit::differ(other, d, answered.answer).then_some(index)
-        }))
+/// Another model, executed for one question after the other.
+struct Alone<'n, 'h, 'a, 'm, R> {
+    held: &'h Held<'a, 'm>,
+    other: &'n Model,
+    neighbour: &'n mut R,
+}
+
+impl<'x, 'h, R: Ready<'x, 'h>> Alone<'_, 'h, '_, '_, R> {
+    /// Whether the answer of this place contradicts the model.
+    fn contradicts(&mut self, place: usize) -> bool {
+        let d = self.neighbour.ready().execute_one_of(place, self.held.inputs[place]);
+        fit::differ(self.other, d, self.held.answers[place])
     }
 }
 

@@ -1,7 +1,7 @@
 //! Random questions, and what a model makes of them: to find some on which others differ.
 
 use mmaprobe_model::Model;
-use mmaprobe_model::scalar::{Inputs, Nodes, Scalar};
+use mmaprobe_model::scalar::{Inputs, Lockstep};
 use mmaprobe_model::tree::Normalised;
 use mmaprobe_probes::boundaries::{self, Boundaries};
 use mmaprobe_probes::random::{self, Distribution};
@@ -10,8 +10,8 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::SeedableRng;
 use rayon::prelude::*;
 
-use super::held::{self, Neighbour, Values};
-use super::{evidence, fit};
+use super::evidence;
+use super::held::{Held, Values};
 
 /// Questions with few summands.
 const SPARSE: usize = 6000;
@@ -93,45 +93,48 @@ pub fn questions(signature: &Signature, model: &Model, others: &[i32], seed: u64
         .collect()
 }
 
+/// Questions that are decoded at once.
+const AT_ONCE: usize = 1024;
+
 /// Questions, and the values that a model has for each.
 pub struct Pool<'a> {
-    model: &'a Model,
     /// The questions.
     pub questions: &'a [(DotAdd, Inputs)],
-    /// What the model makes of them inside.
-    pub values: Values,
-    /// d.
-    results: Vec<u64>,
+    held: Held<'a, 'a>,
 }
 
 impl<'a> Pool<'a> {
     /// What the model makes of questions.
     pub fn new(model: &'a Model, questions: &'a [(DotAdd, Inputs)]) -> Pool<'a> {
-        let executor = Scalar::new(model).expect("a fitted model can be executed");
-        let values =
-            |executor: &mut Scalar, (_, inputs): &(DotAdd, Inputs)| held::evaluated(executor, inputs);
-        let (nodes, results): (Vec<Option<Nodes>>, Vec<u64>) =
-            questions.par_iter().map_with(executor, values).unzip();
-        let inputs = questions.iter().map(|(_, inputs)| inputs);
-        Pool { model, questions, values: Values::new(model, inputs.zip(nodes)), results }
+        let results = questions.par_chunks(AT_ONCE).flat_map_iter(|some| {
+            let inputs: Vec<&Inputs> = some.iter().map(|(_, inputs)| inputs).collect();
+            let mut results = Vec::with_capacity(inputs.len());
+            Lockstep::new(model).expect("a fitted model can be executed").execute(&inputs, &mut results);
+            results
+        });
+        let results: Vec<u64> = results.collect();
+        let asked = questions.iter().map(|(_, inputs)| inputs).zip(results);
+        Pool { questions, held: Held::of(model, asked) }
+    }
+
+    /// What the model makes of the questions inside.
+    pub fn values(&self) -> &Values {
+        self.held.values()
     }
 
     /// The first questions, so many at most, to which another model's answers differ.
     pub fn differing(&self, other: &Model, most: usize) -> Vec<DotAdd> {
-        self.seen(other, most).differing
+        self.at(&self.held.contradicting(other, most).unwrap_or_default())
     }
 
     /// What questions show of another model, so many at most of those to which its answers differ.
     pub fn seen(&self, other: &Model, most: usize) -> Seen {
-        let Some(mut neighbour) = Neighbour::among(self.model, other, &self.values) else {
-            return Seen { differing: Vec::new(), fingerprint: None };
-        };
-        let differing = self.questions.iter().zip(&self.results).enumerate();
-        let differing = differing.filter(|(index, ((_, inputs), d))| {
-            fit::differ(other, neighbour.execute_one_of(*index, inputs), **d)
-        });
-        let differing = differing.map(|(_, ((question, _), _))| question.clone()).take(most).collect();
-        Seen { differing, fingerprint: neighbour.fingerprint() }
+        let (differing, fingerprint) = self.held.seen(other, most).unwrap_or_default();
+        Seen { differing: self.at(&differing), fingerprint }
+    }
+
+    fn at(&self, places: &[usize]) -> Vec<DotAdd> {
+        places.iter().map(|&place| self.questions[place].0.clone()).collect()
     }
 }
 

@@ -207,7 +207,7 @@ fn told(
     }
     for (rules, alike) in others {
         let wide = rules.filter(|_| alike.len() > 1).map(|rules| Wide::new(model, &rules, pool.questions));
-        let kept = Kept { values: Some(&pool.values), wide: wide.as_ref() };
+        let kept = Kept { values: Some(pool.values()), wide: wide.as_ref() };
         // Of those that differ inside in the same ways only some are searched.
         let fingerprint = |index: usize| {
             let wide = wide.as_ref()?.fingerprint(model, candidates[index], pool.questions)?;

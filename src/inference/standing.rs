@@ -42,11 +42,11 @@ pub fn standing(mut candidates: Vec<Candidate>, model: &Model, answers: &[&Answe
     for portion in std::iter::once(last).chain(others.chunks(PORTION)) {
         let held = Held::new(model, portion);
         let stands = |mut candidate: Candidate| {
-            let (contradicted, fingerprint) = held.first_contradiction(&candidate.turned.model);
+            let (contradicting, fingerprint) = held.seen(&candidate.turned.model, 1)?;
             let together = |one: u64, other: u64| one.rotate_left(7).wrapping_add(other);
             candidate.fingerprint =
                 candidate.fingerprint.zip(fingerprint).map(|(one, other)| together(one, other));
-            (!contradicted).then_some(candidate)
+            contradicting.is_empty().then_some(candidate)
         };
         candidates = candidates.into_par_iter().filter_map(stands).collect();
     }

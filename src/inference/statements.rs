@@ -39,9 +39,9 @@ pub fn about(model: &Model, evidence: &Evidence) -> Vec<Statement> {
         let held = Held::new(model, some);
         let others = turned.par_iter().zip(&mut contradictions);
         others.filter(|(turned, _)| turned.model != *model).for_each(|(turned, indices)| {
-            let contradicting = held.contradicting(&turned.model).into_iter().flatten();
             let left = COUNTED - indices.len();
-            indices.extend(contradicting.take(left).map(|index| portion * PORTION + index));
+            let contradicting = held.contradicting(&turned.model, left).unwrap_or_default();
+            indices.extend(contradicting.into_iter().map(|index| portion * PORTION + index));
         });
     }
     let mut order: Vec<&Knob> = Vec::new();

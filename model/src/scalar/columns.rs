@@ -343,6 +343,8 @@ pub struct Differing {
     pub differs: u32,
     /// Whether that is left open.
     pub is_open: u32,
+    /// Whether any node of any of them may have another value than the model's. By a model over another tree: yes.
+    pub differs_inside: bool,
 }
 
 /// Room for the values of one vector of dot-adds.

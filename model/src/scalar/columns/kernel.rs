@@ -58,9 +58,10 @@ impl Job for Held<'_> {
             Steps::Changed(changes) => changed(lanes, changes, other, columns, from, scratch),
             Steps::Grafted(grafts) => grafted(lanes, grafts, other, columns, from, scratch),
         }
+        let differs_inside = scratch.any_differs[..=root].contains(&true);
         let missed = lanes.load(&columns.missed[from..]);
         if !scratch.any_differs[root] {
-            return Differing { number, differs: bits(lanes, missed) & everyone, is_open: 0 };
+            return Differing { number, differs: bits(lanes, missed) & everyone, is_open: 0, differs_inside };
         }
         let differs = lanes.load(&scratch.differs[root * WIDEST..]);
         let now = load(lanes, &scratch.values, root * WIDEST);
@@ -74,7 +75,7 @@ impl Job for Held<'_> {
         let is_unfit = lanes.narrow(has(lanes, now.flags, UNFIT)).and(differs);
         let missed = L::W::select(differs, is_missed, missed);
         let is_open = bits(lanes, is_unfit) & everyone;
-        Differing { number, differs: bits(lanes, missed) & everyone & !is_open, is_open }
+        Differing { number, differs: bits(lanes, missed) & everyone & !is_open, is_open, differs_inside }
     }
 }
 
