@@ -1,312 +1,20 @@
 //! Holding many models that are alike against the same answers.
 
-use std::collections::HashMap;
+mod neighbour;
+mod values;
+
 use std::ops::Range;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use mmaprobe_model::execute::Value;
-use mmaprobe_model::scalar::{
-    Changes, Columns, Grafts, Inputs, Kind, Known, Nodes, Scalar, Scratch, Written,
-};
-use mmaprobe_model::tree::{Node, NodeId, Rule, RuleId};
+use mmaprobe_model::scalar::{Changes, Columns, Inputs, Known, Scalar, Scratch};
+use mmaprobe_model::tree::{Rule, RuleId};
 use mmaprobe_model::{Level, Model};
-use rustc_hash::FxBuildHasher;
 
 use super::evidence::Answered;
 use super::fit;
-
-/// The values of every node, if they fit, and d.
-pub fn evaluated(executor: &mut Scalar, inputs: &Inputs) -> (Option<Nodes>, u64) {
-    let nodes = executor.nodes(inputs);
-    let d = nodes.as_ref().map_or_else(|| executor.execute(inputs), Nodes::d);
-    (nodes, d)
-}
-
-/// What a model makes of some dot-adds, for its neighbours.
-///
-/// Most sums of most questions are those of another question, too: of zeros, or of one summand; and so are products.
-/// Each different one is held against a neighbour once.
-pub struct Values {
-    /// For each dot-add, the values of every node, if they fit.
-    pub nodes: Vec<Option<Nodes>>,
-    number_of_nodes: usize,
-    /// How many numbers there are.
-    different: usize,
-    /// For each dot-add and each node, the number that equal ones share.
-    numbers: Vec<u32>,
-    /// For each kind of nodes, their numbers.
-    of_kind: Vec<Lists>,
-}
-
-impl Values {
-    /// What a model makes of dot-adds: of each, its inputs and the values of every node, if they fit.
-    pub fn new<'i>(model: &Model, dot_adds: impl IntoIterator<Item = (&'i Inputs, Option<Nodes>)>) -> Values {
-        let mut values = Values {
-            nodes: Vec::new(),
-            number_of_nodes: model.tree.nodes.len(),
-            different: 0,
-            numbers: Vec::new(),
-            of_kind: vec![Lists::default(); FIRST_RULE + model.tree.rules.len()],
-        };
-        let mut numbering = Numbering::default();
-        for (inputs, nodes) in dot_adds {
-            numbering.number(model, inputs, nodes.as_ref(), &mut values);
-            values.of_kind.iter_mut().for_each(Lists::end);
-            values.nodes.push(nodes);
-        }
-        values.different = numbering.numbers as usize;
-        values
-    }
-
-    /// What a model makes of dot-adds with these inputs.
-    pub fn of<'i>(model: &Model, inputs: impl IntoIterator<Item = &'i Inputs>) -> Values {
-        let mut executor = Scalar::new(model).ok();
-        let mut nodes = |inputs| executor.as_mut()?.nodes(inputs);
-        Values::new(model, inputs.into_iter().map(|inputs| (inputs, nodes(inputs))))
-    }
-
-    /// For each node of a dot-add, its number.
-    fn numbers_of(&self, dot_add: usize) -> &[u32] {
-        let first = dot_add * self.number_of_nodes;
-        &self.numbers[first..first + self.number_of_nodes]
-    }
-}
-
-/// Of the lists of numbers, the first of a rule: those of products and of c come before it.
-const FIRST_RULE: usize = 2;
-
-/// Which of the lists holds the numbers of this kind.
-fn list_of(kind: Kind) -> usize {
-    match kind {
-        Kind::Product => 0,
-        Kind::Accumulator => 1,
-        Kind::Sum(rule) => FIRST_RULE + rule,
-    }
-}
-
-/// For each dot-add, the numbers of some of its nodes, each once.
-#[derive(Clone, Default)]
-struct Lists {
-    numbers: Vec<u32>,
-    /// Where each dot-add's end.
-    ends: Vec<usize>,
-}
-
-impl Lists {
-    fn of(&self, dot_add: usize) -> &[u32] {
-        let first = if dot_add == 0 { 0 } else { self.ends[dot_add - 1] };
-        &self.numbers[first..self.ends[dot_add]]
-    }
-
-    /// Adds a number to the last list.
-    fn add(&mut self, number: u32) {
-        let first = self.ends.last().copied().unwrap_or(0);
-        if !self.numbers[first..].contains(&number) {
-            self.numbers.push(number);
-        }
-    }
-
-    fn end(&mut self) {
-        self.ends.push(self.numbers.len());
-    }
-}
-
-/// Gives equal nodes the same number.
-#[derive(Default)]
-struct Numbering {
-    /// How many there are so far.
-    numbers: u32,
-    products: HashMap<[u64; 2], u32, FxBuildHasher>,
-    accumulators: HashMap<u64, u32, FxBuildHasher>,
-    /// By what the last summand has led to.
-    sums: HashMap<u32, u32, FxBuildHasher>,
-    /// What a rule or the summands so far become by one more.
-    longer: HashMap<(u32, u32), u32, FxBuildHasher>,
-    number_of_steps: u32,
-    values: HashMap<Written, u32, FxBuildHasher>,
-    number_of_values: u32,
-    /// For each node of a dot-add, which value it has.
-    of_node: Vec<u32>,
-}
-
-/// Sets rules apart from what they become.
-const RULES: u32 = 1 << 31;
-
-impl Numbering {
-    /// Adds a dot-add's numbers.
-    fn number(&mut self, model: &Model, inputs: &Inputs, nodes: Option<&Nodes>, into: &mut Values) {
-        let Some(nodes) = nodes else {
-            into.numbers.resize(into.numbers.len() + into.number_of_nodes, 0);
-            return;
-        };
-        self.of_node.clear();
-        for (id, node) in model.tree.nodes.iter().enumerate() {
-            let fresh = self.numbers;
-            let (kind, number) = match node {
-                Node::Product(k) => {
-                    (Some(Kind::Product), *self.products.entry(inputs.factors(*k)).or_insert(fresh))
-                }
-                Node::Accumulator => {
-                    let number = *self.accumulators.entry(inputs.accumulator()).or_insert(fresh);
-                    (Some(Kind::Accumulator), number)
-                }
-                Node::Sum { children, rule } => {
-                    let last = self.last_step(children, *rule as u32);
-                    (Some(Kind::Sum(*rule)), *self.sums.entry(last).or_insert(fresh))
-                }
-                Node::Zero | Node::Scaled { .. } => (None, 0),
-            };
-            if let Some(kind) = kind {
-                self.numbers += u32::from(number == fresh);
-                into.of_kind[list_of(kind)].add(number);
-            }
-            into.numbers.push(number);
-            let fresh = self.number_of_values;
-            let value = match nodes.written(id) {
-                Some(written) => *self.values.entry(written).or_insert(fresh),
-                // Infinities and NaNs: equal to no other.
-                None => fresh,
-            };
-            self.number_of_values += u32::from(value == fresh);
-            self.of_node.push(value);
-        }
-    }
-
-    /// What the summands of a sum lead to: the same for those that have the same values and follow the same rule.
-    fn last_step(&mut self, children: &[NodeId], rule: u32) -> u32 {
-        let mut step = RULES | rule;
-        for &child in children {
-            let fresh = self.number_of_steps;
-            step = *self.longer.entry((step, self.of_node[child])).or_insert(fresh);
-            self.number_of_steps += u32::from(step == fresh);
-        }
-        step
-    }
-}
-
-/// How two models differ, as far as what one makes of a dot-add helps to execute the other.
-#[derive(Clone)]
-enum Difference {
-    /// Over the same tree, in these nodes.
-    OfNodes(Arc<Changes>),
-    /// In their trees, but for what can be taken from the first.
-    OfTrees(Arc<Grafts>),
-    /// So much that all has to be executed.
-    Whole,
-}
-
-impl Difference {
-    fn between(model: &Model, other: &Model) -> Difference {
-        if let Some(changes) = Changes::between(model, other) {
-            return Difference::OfNodes(changes.into());
-        }
-        Grafts::between(model, other).map_or(Difference::Whole, |grafts| Difference::OfTrees(grafts.into()))
-    }
-
-    fn changes(&self) -> Option<&Changes> {
-        match self {
-            Difference::OfNodes(changes) => Some(changes),
-            Difference::OfTrees(_) | Difference::Whole => None,
-        }
-    }
-}
-
-/// A model that is executed from the values of another, as far as they are alike.
-pub struct Neighbour<'m, 'v> {
-    executor: Scalar<'m>,
-    difference: Difference,
-    /// What the other model makes of some dot-adds.
-    values: Option<&'v Values>,
-    known: Known<'v>,
-    /// Whether values did not fit, of some dot-add.
-    has_gaps: bool,
-}
-
-impl<'m, 'v> Neighbour<'m, 'v> {
-    /// The neighbour `other` of a model; `None` if it cannot be executed.
-    pub fn new(model: &Model, other: &'m Model) -> Option<Neighbour<'m, 'v>> {
-        Neighbour::with(Difference::between(model, other), other)
-    }
-
-    /// The same, where this is different.
-    fn with(difference: Difference, other: &'m Model) -> Option<Neighbour<'m, 'v>> {
-        let (executor, known) = (Scalar::new(other).ok()?, Known::default());
-        Some(Neighbour { executor, difference, values: None, known, has_gaps: false })
-    }
-
-    /// The same, of a model that makes this of some dot-adds.
-    pub fn among(model: &Model, other: &'m Model, values: &'v Values) -> Option<Neighbour<'m, 'v>> {
-        Some(Neighbour::new(model, other)?.of(values))
-    }
-
-    /// The same, where the model makes this of some dot-adds.
-    fn of(self, values: &'v Values) -> Neighbour<'m, 'v> {
-        let known = Known { same: vec![false; values.different], ..Known::default() };
-        Neighbour { values: Some(values), known, ..self }
-    }
-
-    /// A number for all values of nodes that are others than the model's, in the dot-adds so far; `None` where some of
-    /// them cannot be said.
-    pub fn fingerprint(&self) -> Option<u64> {
-        (self.difference.changes().is_some() && !self.has_gaps).then_some(self.known.fingerprint)
-    }
-
-    /// Its d, where the model has these values for the inputs, if they fit.
-    pub fn execute(&mut self, inputs: &Inputs, nodes: Option<&Nodes>) -> u64 {
-        self.known.numbers = &[];
-        self.execute_with_known(inputs, nodes)
-    }
-
-    /// Its d of one of the dot-adds, which has these inputs.
-    pub fn execute_one_of(&mut self, dot_add: usize, inputs: &Inputs) -> u64 {
-        match self.look_up(dot_add) {
-            Some(nodes) if self.is_same(dot_add) => nodes.d(),
-            nodes => self.execute_with_known(inputs, nodes),
-        }
-    }
-
-    fn execute_with_known(&mut self, inputs: &Inputs, nodes: Option<&Nodes>) -> u64 {
-        let executor = &mut self.executor;
-        let d = nodes.and_then(|nodes| match &self.difference {
-            Difference::OfNodes(changes) => executor.execute_from(inputs, nodes, changes, &mut self.known),
-            Difference::OfTrees(grafts) => executor.execute_grafted(inputs, nodes, grafts),
-            Difference::Whole => None,
-        });
-        self.has_gaps |= d.is_none() || self.difference.changes().is_none();
-        d.unwrap_or_else(|| self.executor.execute(inputs))
-    }
-
-    /// The first node whose value differs, with the model's value of it and its own, if there is one. `None`
-    /// where that cannot be said from the model's values.
-    pub fn first_difference(&mut self, inputs: &Inputs, nodes: &Nodes) -> Option<Option<[Value; 2]>> {
-        self.known.numbers = &[];
-        self.executor.first_difference(inputs, nodes, self.difference.changes()?, &mut self.known)
-    }
-
-    /// The same, for one of the dot-adds, which has these inputs.
-    pub fn first_difference_of_one(&mut self, dot_add: usize, inputs: &Inputs) -> Option<Option<[Value; 2]>> {
-        let nodes = self.look_up(dot_add)?;
-        if self.is_same(dot_add) {
-            return Some(None);
-        }
-        self.executor.first_difference(inputs, nodes, self.difference.changes()?, &mut self.known)
-    }
-
-    /// Whether all that might have another value in one of the dot-adds is known to have the same.
-    fn is_same(&self, dot_add: usize) -> bool {
-        let (Some(values), Some(changes)) = (self.values, self.difference.changes()) else { return false };
-        let is_known = |&number: &u32| self.known.same[number as usize];
-        let are_known = |kind: &Kind| values.of_kind[list_of(*kind)].of(dot_add).iter().all(is_known);
-        changes.kinds().is_some_and(|kinds| kinds.iter().all(are_known))
-    }
-
-    /// The model's values for one of the dot-adds, if there are any and they fit.
-    fn look_up(&mut self, dot_add: usize) -> Option<&'v Nodes> {
-        let values = self.values?;
-        (self.known.dot_add, self.known.numbers) = (dot_add, values.numbers_of(dot_add));
-        values.nodes.get(dot_add)?.as_ref()
-    }
-}
+use neighbour::Difference;
+pub use neighbour::Neighbour;
+pub use values::{Values, evaluated};
 
 /// What neighbours with other rules are executed with, one after the other.
 struct Executing<'m> {
@@ -623,8 +331,10 @@ mod tests {
     use crate::inference::knobs;
     use crate::inference::skeleton::Skeleton;
     use crate::inference::structure::{self, Structure};
+    use mmaprobe_model::Rounding;
     use mmaprobe_model::format::{FP16, FP32};
-    use mmaprobe_model::tree::Rule;
+    use mmaprobe_model::scalar::Nodes;
+    use mmaprobe_model::tree::{Added, Fused, Rule};
     use mmaprobe_probes::random::{self, Distribution};
     use mmaprobe_probes::{DotAdd, Signature, Summand, sparse};
     use rand_xoshiro::Xoshiro256PlusPlus;
@@ -730,6 +440,51 @@ mod tests {
             }
         }
         assert!(differing > 100, "{differing}");
+    }
+
+    #[test]
+    fn answers_told_at_once_are_those_told_alone() {
+        let questions = questions();
+        let model = chained_pairs(|rule| rule.added = Added::Fused(Fused::uniform(24, Rounding::Down)));
+        let leaf = |k| Skeleton::Leaf(Summand::Product(k));
+        let pair = Skeleton::Sum(vec![Skeleton::Leaf(Summand::C), leaf(0), leaf(1), leaf(2)]);
+        let tree = Skeleton::Sum(vec![pair, leaf(3), leaf(4), leaf(5)]);
+        let mut others: Vec<Model> = knobs::split(&model);
+        others.extend(knobs::turn_alignments(&model, true, knobs::Scope::All).into_iter().map(|t| t.model));
+        others.extend(knobs::turn_kind(&model, &signature(), knobs::Scope::All).into_iter().map(|t| t.model));
+        others.extend(knobs::turn_product_exponents(&model, &signature()).into_iter().map(|t| t.model));
+        others.push(structure::start(&signature(), &tree, Structure::Plain));
+        // What one of the others says, but here and there.
+        let mut answering = Scalar::new(&others[0]).expect("it can be executed");
+        let answers = questions
+            .iter()
+            .enumerate()
+            .map(|(index, (_, inputs))| answering.execute(inputs) ^ u64::from(index % 7 == 3));
+        let answers: Vec<u64> = answers.collect();
+        let asked = questions.iter().map(|(_, inputs)| inputs).zip(answers.iter().copied());
+        let held = Held::of(&model, asked);
+        let mut cannot_be_executed = others[0].clone();
+        cannot_be_executed.tree.rules.clear();
+        assert_eq!(held.contradicted_of(&cannot_be_executed, 5), (5, 0));
+        let mut some_are_explained = 0;
+        for other in others.iter().filter(|other| other.check().is_ok()) {
+            let mut alone = Scalar::new(other).expect("it can be executed");
+            let is_contradicting =
+                |place: &usize| fit::differ(other, alone.execute(&questions[*place].1), answers[*place]);
+            let expected: Vec<usize> = (0..answers.len()).filter(is_contradicting).collect();
+            some_are_explained += usize::from(expected.len() < answers.len() / 2);
+            assert_eq!(held.contradicting(other, usize::MAX).as_ref(), Some(&expected), "{other:#?}");
+            for limit in [1, 3, 20, usize::MAX] {
+                let told = match expected.get(limit.saturating_sub(1)) {
+                    Some(last) => (limit, last + 1),
+                    None => (expected.len(), answers.len()),
+                };
+                assert_eq!(held.contradicted_of(other, limit), told, "{limit} in {other:#?}");
+                let (places, _) = held.seen(other, limit).expect("it can be executed");
+                assert_eq!(places, expected[..limit.min(expected.len())], "{limit} in {other:#?}");
+            }
+        }
+        assert!(others.len() > 10 && some_are_explained > 1, "{some_are_explained} of {}", others.len());
     }
 
     #[test]

@@ -255,11 +255,6 @@ impl<'m> Lockstep<'m> {
         Ok(Lockstep { scalar: Scalar::new(model)?, leaves, grafts: Grafts::onto_leaves(model), scratch })
     }
 
-    /// The model that is executed.
-    pub fn model(&self) -> &'m Model {
-        self.scalar.model()
-    }
-
     /// Dot-adds in a vector, at most.
     pub const LANES: usize = WIDEST;
 

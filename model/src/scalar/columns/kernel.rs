@@ -427,15 +427,7 @@ fn exact<L: Lanes>(lanes: L, summands: Summands, rounded: Option<u32>) -> Total<
     let lowest = L::D::select(lowest.eq(lanes.splat_wide(BEYOND)), exponent, lowest);
     let room = i64::from(MAGNITUDE_BITS) - carries(number);
     let wide = highest.sub(lowest).gt(lanes.splat_wide(room));
-    if !lanes.any(lanes.narrow(wide)) {
-        let mut sum = zero;
-        for position in 0..number {
-            let cells = summands.load(lanes, position);
-            sum = sum.add(signed(lanes, cells.magnitude.sll(cells.lowest.sub(lowest)), cells.flags));
-        }
-        return Total { sum, lowest, exponent, unfit: zero };
-    }
-    let Some(fraction_bits) = rounded else {
+    let Some(fraction_bits) = rounded.filter(|_| lanes.any(lanes.narrow(wide))) else {
         let mut sum = zero;
         for position in 0..number {
             let cells = summands.load(lanes, position);
