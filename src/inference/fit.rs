@@ -333,6 +333,9 @@ fn best_of(
     best_of_all(candidates, best, answers, budget)
 }
 
+/// So many models or more are held against answers as neighbours of the best one.
+const ALIKE: usize = 3;
+
 /// About so many of these, evenly spread.
 pub fn thinned<T: Copy>(all: &[T], number: usize) -> Vec<T> {
     let step = all.len().div_ceil(number).max(1);
@@ -347,8 +350,13 @@ fn best_of_all(
 ) -> Option<Fitted> {
     // What explains most of what the model does not mostly breaks least of what it does.
     let (wrong, right) = answers.split_at(best.contradicted);
+    // What they have in common is executed once.
+    let held = (candidates.len() >= ALIKE).then(|| Held::new(&best.model, wrong));
     let count = |(index, model): (usize, Model)| {
-        let missed = budget.contradicted(&model, wrong, wrong.len());
+        let missed = match &held {
+            Some(held) => budget.contradicted_held(&model, held, wrong.len()),
+            None => budget.contradicted(&model, wrong, wrong.len()),
+        };
         (missed, simplicity::exceptions(&model), index, model)
     };
     let mut counted: Vec<(usize, u32, usize, Model)> =
