@@ -1,7 +1,7 @@
 //! What came of each unit, in a file of JSON lines that grows as units end: a run that was stopped goes on from there.
 //!
-//! The first line says what was tried, and by which build. A run of another plan or by another build is not mixed with
-//! it. Once all units have ended, they stand in the order of the plan.
+//! Each line says what was tried, and by which build. A run of another plan or by another build is not mixed with it.
+//! Once all units have ended, they stand in the order of the plan.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
@@ -17,22 +17,27 @@ use crate::output;
 /// Names the sources of this build.
 const BUILD: &str = env!("MMAPROBE_SOURCES");
 
-/// The version of the file's form.
-const VERSION: u32 = 1;
-
-/// The first line.
+/// What all units of a run have in common.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-struct Header {
-    selftest: u32,
+struct Run {
     seed: u64,
     validate: u64,
     build: String,
 }
 
-impl Header {
-    fn of(plan: &Plan) -> Header {
-        Header { selftest: VERSION, seed: plan.seed, validate: plan.validate, build: BUILD.to_string() }
+impl Run {
+    fn of(plan: &Plan) -> Run {
+        Run { seed: plan.seed, validate: plan.validate, build: BUILD.to_string() }
     }
+}
+
+/// A line.
+#[derive(Debug, Serialize, Deserialize)]
+struct Kept {
+    #[serde(flatten)]
+    run: Run,
+    #[serde(flatten)]
+    unit: Line,
 }
 
 /// Why details cannot be kept, or gone on with.
@@ -96,7 +101,7 @@ pub enum Existing {
 #[derive(Debug)]
 pub struct Details {
     path: PathBuf,
-    header: Header,
+    run: Run,
     /// `None` if it is no file that can be written twice: a pipe, say.
     file: Mutex<Option<File>>,
     /// The first thing that went wrong.
@@ -114,9 +119,9 @@ impl Details {
         existing: Existing,
     ) -> Result<(Details, Vec<Tried>), DetailsError> {
         let unusable = |error| DetailsError::File { path: path.to_path_buf(), error };
-        let header = Header::of(plan);
+        let run = Run::of(plan);
         let known = match existing {
-            Existing::Resumed if path.exists() => read(path, &header)?,
+            Existing::Resumed if path.exists() => read(path, &run)?,
             _ => Vec::new(),
         };
         output::check(path, existing != Existing::Kept).map_err(unusable)?;
@@ -125,18 +130,18 @@ impl Details {
             None
         } else {
             // What was cut short goes.
-            output::write(path, contents(&header, &known).as_bytes(), existing != Existing::Kept)
+            output::write(path, contents(&run, &known).as_bytes(), existing != Existing::Kept)
                 .map_err(unusable)?;
             Some(OpenOptions::new().append(true).open(path).map_err(unusable)?)
         };
         let path = path.to_path_buf();
-        Ok((Details { path, header, file: Mutex::new(file), failed: Mutex::default() }, known))
+        Ok((Details { path, run, file: Mutex::new(file), failed: Mutex::default() }, known))
     }
 
     /// Keeps what came of a unit, at once.
     pub fn keep(&self, tried: &Tried) {
         let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
-        let written = file.as_mut().map_or(Ok(()), |file| file.write_all(line(&Line::of(tried)).as_bytes()));
+        let written = file.as_mut().map_or(Ok(()), |file| file.write_all(line(&self.run, tried).as_bytes()));
         if let Err(error) = written {
             self.failed.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
         }
@@ -150,45 +155,38 @@ impl Details {
         let failed = self.failed.into_inner().unwrap_or_else(PoisonError::into_inner);
         let written = failed.map_or(Ok(()), Err);
         let written =
-            written.and_then(|()| output::write(&self.path, contents(&self.header, all).as_bytes(), true));
+            written.and_then(|()| output::write(&self.path, contents(&self.run, all).as_bytes(), true));
         written.map_err(|error| DetailsError::File { path: self.path, error })
     }
 }
 
-fn line(of: &impl Serialize) -> String {
-    serde_json::to_string(of).expect("strings and numbers have a JSON form") + "\n"
+fn line(run: &Run, tried: &Tried) -> String {
+    let kept = Kept { run: run.clone(), unit: Line::of(tried) };
+    serde_json::to_string(&kept).expect("strings and numbers have a JSON form") + "\n"
 }
 
-fn contents(header: &Header, all: &[Tried]) -> String {
-    std::iter::once(line(header)).chain(all.iter().map(|tried| line(&Line::of(tried)))).collect()
+fn contents(run: &Run, all: &[Tried]) -> String {
+    all.iter().map(|tried| line(run, tried)).collect()
 }
 
-/// The units that a file tells of, which a run with this header has begun. A last line that was cut short tells of none.
-fn read(path: &Path, header: &Header) -> Result<Vec<Tried>, DetailsError> {
-    let text =
-        fs::read_to_string(path).map_err(|error| DetailsError::File { path: path.to_path_buf(), error })?;
-    let at = |line: usize, problem: String| DetailsError::Line { path: path.to_path_buf(), line, problem };
+/// The units that a file tells of, which this run has begun. A last line that was cut short tells of none.
+fn read(path: &Path, run: &Run) -> Result<Vec<Tried>, DetailsError> {
+    let own = || path.to_path_buf();
+    let text = fs::read_to_string(path).map_err(|error| DetailsError::File { path: own(), error })?;
     let whole = text.rfind('\n').map_or("", |end| &text[..end]);
-    let mut lines = whole.lines().enumerate();
-    let Some((_, first)) = lines.next() else { return Ok(Vec::new()) };
-    let begun: Header = serde_json::from_str(first)
-        .map_err(|error| at(1, format!("details of a self-test begin otherwise ({error})")))?;
-    let path = || path.to_path_buf();
-    if begun.selftest != VERSION {
-        return Err(at(1, format!("its form has version {}, and this tool reads {VERSION}", begun.selftest)));
-    }
-    if (begun.seed, begun.validate) != (header.seed, header.validate) {
-        let Header { seed, validate, .. } = begun;
-        return Err(DetailsError::OtherPlan { path: path(), seed, validate });
-    }
-    if begun.build != header.build {
-        return Err(DetailsError::OtherBuild { path: path(), build: begun.build });
-    }
     let unit = |(index, text): (usize, &str)| {
-        let line: Line = serde_json::from_str(text).map_err(|error| at(index + 1, error.to_string()))?;
-        Tried::try_from(line).map_err(|problem| at(index + 1, problem))
+        let unreadable = |problem| DetailsError::Line { path: own(), line: index + 1, problem };
+        let Kept { run: Run { seed, validate, build }, unit } =
+            serde_json::from_str(text).map_err(|error| unreadable(error.to_string()))?;
+        if (seed, validate) != (run.seed, run.validate) {
+            return Err(DetailsError::OtherPlan { path: own(), seed, validate });
+        }
+        if build != run.build {
+            return Err(DetailsError::OtherBuild { path: own(), build });
+        }
+        Tried::try_from(unit).map_err(unreadable)
     };
-    lines.map(unit).collect()
+    whole.lines().enumerate().map(unit).collect()
 }
 
 #[cfg(test)]
@@ -239,8 +237,7 @@ mod tests {
         known.sort_by_key(|tried| tried.which);
         details.finish(&known).expect("there is room");
         let (_, again) = begin(&path, &PLAN, Existing::Resumed).expect("it can be read");
-        let lines = |all: &[Tried]| all.iter().map(|tried| line(&Line::of(tried))).collect::<Vec<_>>();
-        assert_eq!(lines(&again), lines(&known));
+        assert_eq!(contents(&Run::of(&PLAN), &again), contents(&Run::of(&PLAN), &known));
         assert_eq!(again.iter().map(|tried| tried.k).collect::<Vec<_>>(), [4; 3]);
     }
 
@@ -248,7 +245,8 @@ mod tests {
     fn another_plan_another_build_or_another_file_is_not_gone_on_with() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("details.jsonl");
-        drop(begin(&path, &PLAN, Existing::Kept).expect("it can be begun"));
+        let (details, _) = begin(&path, &PLAN, Existing::Kept).expect("it can be begun");
+        details.keep(&tried(1, Verdict::Found));
         let problem =
             |plan: &Plan, existing| begin(&path, plan, existing).expect_err("it is another").to_string();
         assert!(problem(&PLAN, Existing::Kept).contains("it exists already"));
@@ -256,14 +254,16 @@ mod tests {
         assert!(problem(&other, Existing::Resumed).contains("--seed 7 --validate 10"));
         // More of the same is no other plan.
         assert!(begin(&path, &Plan { machines: 500, ..PLAN }, Existing::Resumed).is_ok());
-        fs::write(&path, line(&Header { build: "0".to_string(), ..Header::of(&PLAN) }))
-            .expect("there is room");
+        let other = Run { build: "0".to_string(), ..Run::of(&PLAN) };
+        fs::write(&path, line(&other, &tried(0, Verdict::Found))).expect("there is room");
         assert!(problem(&PLAN, Existing::Resumed).contains("begun by the build 0"));
-        fs::write(&path, "{\"index\":\"1\"}\n").expect("there is room");
-        assert!(problem(&PLAN, Existing::Resumed).contains("line 1"));
-        let bad = line(&Header::of(&PLAN)) + "{\"index\":\"x\"}\n";
-        fs::write(&path, bad).expect("there is room");
-        assert!(problem(&PLAN, Existing::Resumed).contains("line 2"));
+        let good = line(&Run::of(&PLAN), &tried(0, Verdict::Found));
+        for bad in
+            ["{\"index\":\"1\"}\n".to_string(), good.replace("found", "fond"), good.replace("\"0\"", "\"x\"")]
+        {
+            fs::write(&path, good.clone() + &bad).expect("there is room");
+            assert!(problem(&PLAN, Existing::Resumed).contains("line 2"), "{bad}");
+        }
         assert!(begin(&path, &PLAN, Existing::Replaced).is_ok());
     }
 }
