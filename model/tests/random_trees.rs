@@ -204,6 +204,18 @@ fn columns_tell_what_the_general_executor_gives() {
                 let held = asked.iter().map(|(inputs, wanted)| (inputs, *wanted));
                 let columns = Columns::new(&model, held, |x, y| x != y).unwrap();
                 let grafts = Grafts::between(&model, &other).expect("only rules are others");
+                // What is told of a dot-add does not depend on those beside it.
+                let mut tell = |room: &mut Scratch| {
+                    let mut all: Vec<[bool; 3]> = Vec::new();
+                    while all.len() < DOT_ADDS {
+                        let told = columns.differing(&other, &changes, all.len(), room);
+                        let each = [told.differs, told.is_open, told.differs_inside];
+                        all.extend((0..told.number).map(|lane| each.map(|bits| bits >> lane & 1 == 1)));
+                    }
+                    all
+                };
+                let at_each_level: Vec<_> = rooms.iter_mut().map(&mut tell).collect();
+                assert!(at_each_level.windows(2).all(|levels| levels[0] == levels[1]), "{other:#?}");
                 for room in &mut rooms {
                     let mut from = 0;
                     while from < DOT_ADDS {

@@ -3,7 +3,6 @@
 mod neighbour;
 mod values;
 
-use std::ops::Range;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use mmaprobe_model::scalar::{Changes, Columns, Inputs, Known, Scalar, Scratch};
@@ -152,8 +151,10 @@ impl<'a, 'm> Held<'a, 'm> {
         let mut neighbour = self.other(other)?;
         let difference = neighbour.difference.clone();
         let (mut places, mut alone) = (Vec::new(), Alone { held: self, other, neighbour: &mut neighbour });
-        self.tell(&difference, &mut alone, |place, _| {
-            places.extend(place);
+        self.tell(&difference, &mut alone, |shown| {
+            if let Shown::Contradiction(place) = shown {
+                places.push(place);
+            }
             places.len() < most
         });
         places.truncate(most);
@@ -174,8 +175,8 @@ impl<'a, 'm> Held<'a, 'm> {
         limit: usize,
     ) -> (usize, usize) {
         let (mut count, mut seen) = (0, self.answers.len());
-        self.tell(difference, &mut Alone { held: self, other, neighbour }, |place, _| {
-            if let Some(place) = place {
+        self.tell(difference, &mut Alone { held: self, other, neighbour }, |shown| {
+            if let Shown::Contradiction(place) = shown {
                 count += 1;
                 seen = if count >= limit { place + 1 } else { seen };
             }
@@ -193,9 +194,11 @@ impl<'a, 'm> Held<'a, 'm> {
         most: usize,
     ) -> (Vec<usize>, Option<u64>) {
         let (mut places, mut inside) = (Vec::new(), Vec::new());
-        self.tell(difference, &mut Alone { held: self, other, neighbour }, |place, differing| {
-            places.extend(place);
-            inside.extend(differing);
+        self.tell(difference, &mut Alone { held: self, other, neighbour }, |shown| {
+            match shown {
+                Shown::Contradiction(place) => places.push(place),
+                Shown::Inside(place) => inside.push(place),
+            }
             places.len() < most
         });
         places.truncate(most);
@@ -205,20 +208,21 @@ impl<'a, 'm> Held<'a, 'm> {
         // Elsewhere nothing differs.
         let has_gaps = self.values().nodes.iter().any(Option::is_none);
         let neighbour = neighbour.ready();
-        for place in inside.into_iter().flatten() {
+        // What has been executed before would count twice.
+        neighbour.known.fingerprint = 0;
+        for place in inside {
             neighbour.execute_one_of(place, self.inputs[place]);
         }
         (places, neighbour.fingerprint().filter(|_| !has_gaps))
     }
 
-    /// Tells of each answer that contradicts another model, which differs in this from the model, as long as `next` says so:
-    /// first of the answers of a vector where anything inside may differ, and then of each contradiction among them. Many
-    /// are told at once, where columns do; what they leave open is executed alone.
+    /// Tells what answers show of another model, which differs in this from the model, as long as `next` says so. Many are
+    /// told at once, where columns do; what they leave open is executed alone.
     fn tell<'x, 'h, R: Ready<'x, 'h>>(
         &'h self,
         difference: &Difference,
         alone: &mut Alone<'_, 'h, 'a, 'm, R>,
-        mut next: impl FnMut(Option<usize>, Option<Range<usize>>) -> bool,
+        mut next: impl FnMut(Shown) -> bool,
     ) {
         let number = self.answers.len();
         let columns = self.columns.as_ref();
@@ -228,8 +232,12 @@ impl<'a, 'm> Held<'a, 'm> {
             Difference::Whole => false,
         });
         let Some(columns) = at_once else {
-            next(None, Some(0..number));
-            (0..number).find(|&place| alone.contradicts(place) && !next(Some(place), None));
+            for place in 0..number {
+                next(Shown::Inside(place));
+                if alone.contradicts(place) && !next(Shown::Contradiction(place)) {
+                    return;
+                }
+            }
             return;
         };
         let room = self.rooms.lock().unwrap_or_else(PoisonError::into_inner).pop();
@@ -245,19 +253,18 @@ impl<'a, 'm> Held<'a, 'm> {
                     columns.differing(alone.other, changes, from, &mut room)
                 }
             };
-            let places = from..from + told.number;
-            if told.differs_inside {
-                next(None, Some(places.clone()));
+            for lane in lanes(told.differs_inside) {
+                next(Shown::Inside(from + lane));
             }
-            let mut lanes = told.differs | told.is_open;
-            while lanes != 0 && !is_over {
-                let lane = lanes.trailing_zeros();
-                lanes &= lanes - 1;
-                let place = from + lane as usize;
+            for lane in lanes(told.differs | told.is_open) {
+                let place = from + lane;
                 let contradicts = told.differs >> lane & 1 == 1 || alone.contradicts(place);
-                is_over = contradicts && !next(Some(place), None);
+                if contradicts && !next(Shown::Contradiction(place)) {
+                    is_over = true;
+                    break;
+                }
             }
-            from = places.end;
+            from += told.number;
         }
         self.rooms.lock().unwrap_or_else(PoisonError::into_inner).push(room);
     }
@@ -307,6 +314,21 @@ impl<'a, 'm> Held<'a, 'm> {
         let changes = Changes::of_rules(self.model, &[]).into();
         Some(Executing { executor, places: Vec::new(), changes, same: Vec::new() })
     }
+}
+
+/// What an answer shows of another model.
+#[derive(Clone, Copy)]
+enum Shown {
+    /// The answer of this place contradicts it.
+    Contradiction(usize),
+    /// At this place, values inside may differ.
+    Inside(usize),
+}
+
+/// The lanes of which a bit is set, the first first.
+fn lanes(bits: u32) -> impl Iterator<Item = usize> {
+    let rest = std::iter::successors(Some(bits), |bits| Some(bits & bits.wrapping_sub(1)));
+    rest.take_while(|bits| *bits != 0).map(|bits| bits.trailing_zeros() as usize)
 }
 
 /// Another model, executed for one question after the other.
@@ -466,6 +488,7 @@ mod tests {
         let mut cannot_be_executed = others[0].clone();
         cannot_be_executed.tree.rules.clear();
         assert_eq!(held.contradicted_of(&cannot_be_executed, 5), (5, 0));
+        let values = values(&model, &questions);
         let mut some_are_explained = 0;
         for other in others.iter().filter(|other| other.check().is_ok()) {
             let mut alone = Scalar::new(other).expect("it can be executed");
@@ -483,6 +506,14 @@ mod tests {
                 let (places, _) = held.seen(other, limit).expect("it can be executed");
                 assert_eq!(places, expected[..limit.min(expected.len())], "{limit} in {other:#?}");
             }
+            // Where no answer contradicts, what differs inside is told as by one after the other.
+            let own = questions.iter().map(|(_, inputs)| (inputs, alone.execute(inputs)));
+            let (places, fingerprint) = Held::of(&model, own).seen(other, 1).expect("it can be executed");
+            let mut neighbour = Neighbour::among(&model, other, &values).expect("it can be executed");
+            for (index, (_, inputs)) in questions.iter().enumerate() {
+                neighbour.execute_one_of(index, inputs);
+            }
+            assert_eq!((places, fingerprint), (Vec::new(), neighbour.fingerprint()), "{other:#?}");
         }
         assert!(others.len() > 10 && some_are_explained > 1, "{some_are_explained} of {}", others.len());
     }

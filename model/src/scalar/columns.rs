@@ -30,6 +30,9 @@ const UNFIT: i32 = 4;
 /// The bits of a magnitude that a lane holds.
 const MAGNITUDE_BITS: u32 = 62;
 
+/// The bits of a product of two scales that a lane multiplies with.
+const SCALE_BITS: u32 = 8;
+
 /// The values that a model gives to the nodes of its tree, for many dot-adds, and the d that each is to have.
 #[derive(Clone, Debug)]
 pub struct Columns {
@@ -174,9 +177,11 @@ impl Columns {
     /// The scales of a dot-add.
     fn set_scales(&mut self, model: &Model, place: usize, inputs: &Inputs) {
         let Some(scale) = model.scale else { return };
-        for (block, scales) in inputs.scales.iter().enumerate() {
+        let blocks = self.scales.magnitudes.len() / self.length;
+        for (block, scales) in inputs.scales.iter().take(blocks).enumerate() {
             let lowest = scales.exponent - 2 * scale.format.fraction_bits as i32;
-            let flags = if scales.is_known { i32::from(scales.negative) } else { UNFIT };
+            let fits = scales.is_known && scales.magnitude >> SCALE_BITS == 0;
+            let flags = if fits { i32::from(scales.negative) } else { UNFIT };
             self.scales.set(block * self.length + place, scales.magnitude, lowest, scales.exponent, flags);
         }
     }
@@ -338,8 +343,8 @@ pub struct Differing {
     pub differs: u32,
     /// Whether that is left open.
     pub is_open: u32,
-    /// Whether any node of any of them may have another value than the model's. By a model over another tree: yes.
-    pub differs_inside: bool,
+    /// Whether any of its nodes may have another value than the model's. By a model over another tree: yes.
+    pub differs_inside: u32,
 }
 
 /// Room for the values of one vector of dot-adds.

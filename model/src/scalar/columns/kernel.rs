@@ -1,6 +1,8 @@
 //! The sums of a vector of dot-adds.
 
-use super::{Columns, Differing, MAGNITUDE_BITS, NEGATIVE, OPEN_SUM, Scratch, Steps, UNFIT, Values, WIDEST};
+use super::{
+    Columns, Differing, MAGNITUDE_BITS, NEGATIVE, OPEN_SUM, SCALE_BITS, Scratch, Steps, UNFIT, Values, WIDEST,
+};
 use crate::compiled::lanes::{Int, Job, Lanes};
 use crate::execute::BELOW_ALL;
 use crate::format::{Overflow, RoundTo, Specials, Subnormals, Tininess};
@@ -58,7 +60,10 @@ impl Job for Held<'_> {
             Steps::Changed(changes) => changed(lanes, changes, other, columns, from, scratch),
             Steps::Grafted(grafts) => grafted(lanes, grafts, other, columns, from, scratch),
         }
-        let differs_inside = scratch.any_differs[..=root].contains(&true);
+        let differs_inside = match steps {
+            Steps::Changed(changes) => bits(lanes, any_of(lanes, &changes.nodes, scratch)) & everyone,
+            Steps::Grafted(_) => everyone,
+        };
         let missed = lanes.load(&columns.missed[from..]);
         if !scratch.any_differs[root] {
             return Differing { number, differs: bits(lanes, missed) & everyone, is_open: 0, differs_inside };
@@ -268,13 +273,19 @@ fn needed<L: Lanes>(lanes: L, is_own: bool, children: &[NodeId], scratch: &Scrat
     if is_own {
         return lanes.splat(-1);
     }
-    let mut needed = lanes.splat(0);
-    for &child in children {
-        if scratch.any_differs[child] {
-            needed = needed.or(lanes.load(&scratch.differs[child * WIDEST..]));
+    any_of(lanes, children, scratch)
+}
+
+/// In which lanes any of these nodes has another value than the model's.
+#[inline(always)]
+fn any_of<L: Lanes>(lanes: L, nodes: &[NodeId], scratch: &Scratch) -> L::W {
+    let mut any = lanes.splat(0);
+    for &node in nodes {
+        if scratch.any_differs[node] {
+            any = any.or(lanes.load(&scratch.differs[node * WIDEST..]));
         }
     }
-    needed
+    any
 }
 
 /// The summands of a sum, for the dot-adds of a vector.
@@ -317,12 +328,13 @@ fn scaled<L: Lanes>(lanes: L, block: usize, node: Summands) -> Cells<L> {
     if lanes.any(lanes.narrow(not(lanes, is_power))) {
         magnitude = lanes.splat_wide(0);
         for bit in 0..SCALE_BITS {
-            let bit = lanes.splat_wide(bit);
+            let bit = lanes.splat_wide(bit.into());
             let is_set = scale.magnitude.srl(bit).and(one).eq(one);
             magnitude = magnitude.add(is_set.and(cells.magnitude.sll(bit)));
         }
     }
-    let is_too_wide = not(lanes, cells.magnitude.srl(lanes.splat_wide(SCALED_BITS)).eq(lanes.splat_wide(0)));
+    let is_too_wide =
+        not(lanes, cells.magnitude.srl(lanes.splat_wide(SCALED_BITS.into())).eq(lanes.splat_wide(0)));
     let unfit = is_too_wide.and(lanes.splat_wide(UNFIT.into()));
     let sign = scale.flags.and(lanes.splat_wide((NEGATIVE | UNFIT).into()));
     Cells {
@@ -334,9 +346,8 @@ fn scaled<L: Lanes>(lanes: L, block: usize, node: Summands) -> Cells<L> {
     }
 }
 
-/// Bits of the product of two scales, and those of a magnitude that has room for it.
-const SCALE_BITS: i64 = 8;
-const SCALED_BITS: i64 = MAGNITUDE_BITS as i64 - SCALE_BITS;
+/// Bits of a magnitude that can be scaled.
+const SCALED_BITS: u32 = MAGNITUDE_BITS - SCALE_BITS;
 
 /// A sum by a rule.
 #[inline(always)]
