@@ -36,6 +36,8 @@ pub fn write(path: &Path, contents: &[u8], force: bool) -> io::Result<()> {
     builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
     let mut file = builder.tempfile_in(folder(path))?;
     file.write_all(contents)?;
+    // A name must not stand for less than that after a power failure.
+    file.as_file().sync_all()?;
     let result = match force {
         true => file.persist(path),
         false => file.persist_noclobber(path),

@@ -51,12 +51,12 @@ pub fn run(arguments: &Selftest, format: Output) -> Result<Outcome, Failure> {
     let before = known.len();
     let all = run_all(&plan, known, &done);
     eprintln!("{} units in {:.1} s", all.len() - before, start.elapsed().as_secs_f64());
-    if let Some(details) = details {
-        details.finish(&all).map_err(|error| Failure::Usage(error.to_string()))?;
-    }
     match format {
         Output::Text | Output::Markdown => print(&report::text(&all, width()))?,
         Output::Json => print_json(&all.iter().map(Line::of).collect::<Vec<_>>())?,
+    }
+    if let Some(details) = details {
+        details.finish(&all).map_err(|error| Failure::Usage(error.to_string()))?;
     }
     Ok(outcome(&all))
 }

@@ -3,7 +3,8 @@
 //! Each line says what was tried, and by which build. A run of another plan or by another build is not mixed with it.
 //! Once all units have ended, they stand in the order of the plan.
 
-use std::fs::{self, File, OpenOptions};
+use std::collections::BTreeMap;
+use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
@@ -11,7 +12,7 @@ use std::sync::{Mutex, PoisonError};
 use serde::{Deserialize, Serialize};
 
 use super::report::Line;
-use super::{Plan, Tried};
+use super::{Plan, Tried, Verdict, Which};
 use crate::output;
 
 /// Names the sources of this build.
@@ -50,6 +51,12 @@ pub enum DetailsError {
         path: PathBuf,
         /// The problem.
         error: io::Error,
+    },
+    /// Another run is writing it.
+    #[error("another run is writing {path}: wait for it, or name another file")]
+    Busy {
+        /// The file.
+        path: PathBuf,
     },
     /// What it holds is no such file.
     #[error("{path}, line {line}: {problem}; --force begins it anew")]
@@ -102,10 +109,8 @@ pub enum Existing {
 pub struct Details {
     path: PathBuf,
     run: Run,
-    /// `None` if it is no file that can be written twice: a pipe, say.
+    /// `None` if it is no file that can be written twice, a pipe, say, or if writing has failed.
     file: Mutex<Option<File>>,
-    /// The first thing that went wrong.
-    failed: Mutex<Option<io::Error>>,
 }
 
 impl Details {
@@ -120,43 +125,50 @@ impl Details {
     ) -> Result<(Details, Vec<Tried>), DetailsError> {
         let unusable = |error| DetailsError::File { path: path.to_path_buf(), error };
         let run = Run::of(plan);
-        let known = match existing {
-            Existing::Resumed if path.exists() => read(path, &run)?,
-            _ => Vec::new(),
+        let metadata = match fs::metadata(path) {
+            Ok(metadata) => Some(metadata),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+            Err(error) => return Err(unusable(error)),
         };
+        let is_file = metadata.as_ref().is_none_or(fs::Metadata::is_file);
+        let is_resumed = existing == Existing::Resumed && metadata.is_some() && is_file;
         output::check(path, existing != Existing::Kept).map_err(unusable)?;
-        let is_whole = path.exists() && !path.is_file();
-        let file = if is_whole {
-            None
-        } else {
-            // What was cut short goes.
-            output::write(path, contents(&run, &known).as_bytes(), existing != Existing::Kept)
-                .map_err(unusable)?;
-            Some(OpenOptions::new().append(true).open(path).map_err(unusable)?)
-        };
+        if !is_resumed && is_file {
+            output::write(path, b"", existing != Existing::Kept).map_err(unusable)?;
+        }
+        let (mut file, mut known) = (None, Vec::new());
+        if is_file {
+            let own = OpenOptions::new().append(true).open(path).map_err(unusable)?;
+            own.try_lock().map_err(|error| match error {
+                TryLockError::WouldBlock => DetailsError::Busy { path: path.to_path_buf() },
+                TryLockError::Error(error) => unusable(error),
+            })?;
+            if is_resumed {
+                let (units, whole) = read(path, &run)?;
+                known = units;
+                // What was cut short goes.
+                own.set_len(whole as u64).map_err(unusable)?;
+            }
+            file = Some(own);
+        }
         let path = path.to_path_buf();
-        Ok((Details { path, run, file: Mutex::new(file), failed: Mutex::default() }, known))
+        Ok((Details { path, run, file: Mutex::new(file) }, known))
     }
 
-    /// Keeps what came of a unit, at once.
+    /// Keeps what came of a unit, at once. Once that fails, [`finish`](Details::finish) alone keeps the rest.
     pub fn keep(&self, tried: &Tried) {
         let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
-        let written = file.as_mut().map_or(Ok(()), |file| file.write_all(line(&self.run, tried).as_bytes()));
-        if let Err(error) = written {
-            self.failed.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
-        }
+        // After a part of a line no other must follow.
+        *file = file.take().filter(|mut file| file.write_all(line(&self.run, tried).as_bytes()).is_ok());
     }
 
-    /// Puts all units into their order.
+    /// Writes all units, in their order.
     ///
     /// # Errors
-    /// If the file could not be written, now or before.
+    /// If the file cannot be written. What had been kept until then stays.
     pub fn finish(self, all: &[Tried]) -> Result<(), DetailsError> {
-        let failed = self.failed.into_inner().unwrap_or_else(PoisonError::into_inner);
-        let written = failed.map_or(Ok(()), Err);
-        let written =
-            written.and_then(|()| output::write(&self.path, contents(&self.run, all).as_bytes(), true));
-        written.map_err(|error| DetailsError::File { path: self.path, error })
+        output::write(&self.path, contents(&self.run, all).as_bytes(), true)
+            .map_err(|error| DetailsError::File { path: self.path, error })
     }
 }
 
@@ -169,29 +181,33 @@ fn contents(run: &Run, all: &[Tried]) -> String {
     all.iter().map(|tried| line(run, tried)).collect()
 }
 
-/// The units that a file tells of, which this run has begun. A last line that was cut short tells of none.
-fn read(path: &Path, run: &Run) -> Result<Vec<Tried>, DetailsError> {
+/// The units that a file tells of, which this run has begun, and the length of the lines that are whole. A last line that was
+/// cut short tells of none. What the tool failed at is tried again.
+fn read(path: &Path, run: &Run) -> Result<(Vec<Tried>, usize), DetailsError> {
     let own = || path.to_path_buf();
-    let text = fs::read_to_string(path).map_err(|error| DetailsError::File { path: own(), error })?;
-    let whole = text.rfind('\n').map_or("", |end| &text[..end]);
-    let unit = |(index, text): (usize, &str)| {
+    let mut text = fs::read(path).map_err(|error| DetailsError::File { path: own(), error })?;
+    let whole = text.iter().rposition(|&byte| byte == b'\n').map_or(0, |end| end + 1);
+    text.truncate(whole);
+    let mut units: BTreeMap<Which, Tried> = BTreeMap::new();
+    for (index, line) in text.split_inclusive(|&byte| byte == b'\n').enumerate() {
         let unreadable = |problem| DetailsError::Line { path: own(), line: index + 1, problem };
         let Kept { run: Run { seed, validate, build }, unit } =
-            serde_json::from_str(text).map_err(|error| unreadable(error.to_string()))?;
+            serde_json::from_slice(line).map_err(|error| unreadable(error.to_string()))?;
         if (seed, validate) != (run.seed, run.validate) {
             return Err(DetailsError::OtherPlan { path: own(), seed, validate });
         }
         if build != run.build {
             return Err(DetailsError::OtherBuild { path: own(), build });
         }
-        Tried::try_from(unit).map_err(unreadable)
-    };
-    whole.lines().enumerate().map(unit).collect()
+        let tried = Tried::try_from(unit).map_err(unreadable)?;
+        units.insert(tried.which, tried);
+    }
+    let ended = units.into_values().filter(|tried| tried.verdict != Verdict::Failed);
+    Ok((ended.collect(), whole))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Verdict, Which};
     use super::*;
 
     const PLAN: Plan = Plan { seed: 7, machines: 3, defective: 0, functions: 0, validate: 10 };
@@ -227,18 +243,28 @@ mod tests {
         drop(details);
         // The power fails while a line is written.
         let mut file = OpenOptions::new().append(true).open(&path).expect("it exists");
-        file.write_all(b"{\"index\":\"1\",\"verd").expect("there is room");
+        file.write_all("{\"index\":\"1\",\"reason\":\"−".as_bytes().split_last().expect("bytes").1)
+            .expect("there is room");
+        drop(file);
         let (details, mut known) = begin(&path, &PLAN, Existing::Resumed).expect("it can be gone on with");
         let which: Vec<Which> = known.iter().map(|tried| tried.which).collect();
-        assert_eq!(which, [Which::Machine(2), Which::Machine(0)]);
+        assert_eq!(which, [Which::Machine(0), Which::Machine(2)]);
+        // Two runs at once would lose what one of them finds.
+        let busy = begin(&path, &PLAN, Existing::Resumed).expect_err("it is being written").to_string();
+        assert!(busy.contains("another run is writing"), "{busy}");
         let last = tried(1, Verdict::AmbiguousButEqual);
         details.keep(&last);
         known.push(last);
         known.sort_by_key(|tried| tried.which);
         details.finish(&known).expect("there is room");
-        let (_, again) = begin(&path, &PLAN, Existing::Resumed).expect("it can be read");
+        let (details, again) = begin(&path, &PLAN, Existing::Resumed).expect("it can be read");
+        details.keep(&tried(1, Verdict::Failed));
         assert_eq!(contents(&Run::of(&PLAN), &again), contents(&Run::of(&PLAN), &known));
         assert_eq!(again.iter().map(|tried| tried.k).collect::<Vec<_>>(), [4; 3]);
+        drop(details);
+        // What the tool failed at is tried again.
+        let (_, again) = begin(&path, &PLAN, Existing::Resumed).expect("it can be read");
+        assert_eq!(again.len(), 2);
     }
 
     #[test]
@@ -247,6 +273,7 @@ mod tests {
         let path = folder.path().join("details.jsonl");
         let (details, _) = begin(&path, &PLAN, Existing::Kept).expect("it can be begun");
         details.keep(&tried(1, Verdict::Found));
+        drop(details);
         let problem =
             |plan: &Plan, existing| begin(&path, plan, existing).expect_err("it is another").to_string();
         assert!(problem(&PLAN, Existing::Kept).contains("it exists already"));
