@@ -142,7 +142,8 @@ fn details_are_lines_of_json() {
     let path = folder.path().join("details.jsonl");
     let file = path.to_str().expect("a path in UTF-8");
     let arguments = ["--machines", "0", "--defective", "1", "--details", file];
-    assert_eq!(selftest(&arguments).status.code(), Some(0));
+    let first = selftest(&arguments);
+    assert_eq!(first.status.code(), Some(0));
     let text = std::fs::read_to_string(&path).expect("the details");
     let lines: Vec<serde_json::Value> =
         text.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
@@ -151,4 +152,14 @@ fn details_are_lines_of_json() {
     assert_eq!(lines[0]["verdict"], "detected");
     // It is there now, and stays without --force.
     assert_eq!(selftest(&arguments).status.code(), Some(2));
+    // What it tells of is told again, and not tried.
+    let resumed = selftest(&[&arguments[..], &["--resume"]].concat());
+    assert_eq!(resumed.status.code(), Some(0), "{}", stdout(&resumed));
+    assert_eq!(stdout(&resumed), stdout(&first));
+    assert!(String::from_utf8_lossy(&resumed.stderr).contains("0 units in"), "it is not tried");
+    assert_eq!(std::fs::read_to_string(&path).expect("the details"), text);
+    // Other inputs would be another run.
+    let other = selftest_of("2", &[&arguments[..], &["--resume"]].concat());
+    assert_eq!(other.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&other.stderr).contains("--seed 1 --validate 2000"));
 }
