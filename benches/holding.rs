@@ -12,7 +12,7 @@ use std::hint::black_box;
 use std::time::Instant;
 
 use mmaprobe::inference::held::Held;
-use mmaprobe::model::scalar::{Changes, Columns, Inputs, Lockstep, Scalar, Scratch};
+use mmaprobe::model::scalar::{Changes, Columns, Inputs, Lockstep, Scalar, Scratch, Steps};
 use mmaprobe::model::tree::{Added, Fused, Normalised};
 use mmaprobe::model::{Level, Model, Rounding};
 use mmaprobe::probes::random::{self, Distribution};
@@ -107,7 +107,7 @@ fn open(model: &Model, other: &Model, inputs: &[&Inputs], answers: &[u64]) -> f6
     let mut room = Scratch::new(Level::best());
     let (mut from, mut open) = (0, 0);
     while from < inputs.len() {
-        let told = columns.differing(other, &changes, from, &mut room);
+        let told = columns.differing(other, Steps::Changed(&changes), from, &mut room);
         open += told.is_open.count_ones();
         from += told.number;
     }

@@ -37,7 +37,7 @@ use crate::tree::{
     Added, InputInfinities, InputSubnormals, Model, ModelError, Node, Normalised, Operand, Product, Rule,
 };
 use cell::{Cell, Sum};
-pub use columns::{Columns, Differing, Lockstep, Scratch};
+pub use columns::{Columns, Differing, Lockstep, Scratch, Steps};
 use decode::Decoder;
 pub use grafts::Grafts;
 pub use neighbours::{Changes, Kind, Known, Nodes, Written};

@@ -8,7 +8,7 @@ use common::inputs::{DotAdd, Operands};
 use common::rational::{Rounded, is_encoded};
 use common::spec::Spec;
 use common::{cases, on_two_threads, trees};
-use mmaprobe_model::scalar::{Changes, Columns, Grafts, Inputs, Known, Lockstep, Scalar, Scratch};
+use mmaprobe_model::scalar::{Changes, Columns, Grafts, Inputs, Known, Lockstep, Scalar, Scratch, Steps};
 use mmaprobe_model::tree::NanRule;
 use mmaprobe_model::{Executor, Level, Model, format};
 use rand::{RngExt, SeedableRng};
@@ -208,7 +208,7 @@ fn columns_tell_what_the_general_executor_gives() {
                 let mut tell = |room: &mut Scratch| {
                     let mut all: Vec<[bool; 3]> = Vec::new();
                     while all.len() < DOT_ADDS {
-                        let told = columns.differing(&other, &changes, all.len(), room);
+                        let told = columns.differing(&other, Steps::Changed(&changes), all.len(), room);
                         let each = [told.differs, told.is_open, told.differs_inside];
                         all.extend((0..told.number).map(|lane| each.map(|bits| bits >> lane & 1 == 1)));
                     }
@@ -219,10 +219,9 @@ fn columns_tell_what_the_general_executor_gives() {
                 for room in &mut rooms {
                     let mut from = 0;
                     while from < DOT_ADDS {
-                        let told = match rng.random() {
-                            true => columns.differing(&other, &changes, from, room),
-                            false => columns.differing_grafted(&other, &grafts, from, room),
-                        };
+                        let steps =
+                            trees::one_of(&[Steps::Changed(&changes), Steps::Grafted(&grafts)], &mut rng);
+                        let told = columns.differing(&other, steps, from, room);
                         for lane in 0..told.number {
                             all += 1;
                             let place = from + lane;

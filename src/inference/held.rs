@@ -205,19 +205,21 @@ impl<'a, 'm> Held<'a, 'm> {
         if !places.is_empty() || difference.changes().is_none() {
             return (places, None);
         }
-        // Elsewhere nothing differs.
         let has_gaps = self.values().nodes.iter().any(Option::is_none);
         let neighbour = neighbour.ready();
-        // What has been executed before would count twice.
-        neighbour.known.fingerprint = 0;
-        for place in inside {
-            neighbour.execute_one_of(place, self.inputs[place]);
+        if difference.steps().is_some() {
+            // What has been executed alone would count twice; elsewhere nothing differs.
+            neighbour.known.fingerprint = 0;
+            for place in inside {
+                neighbour.execute_one_of(place, self.inputs[place]);
+            }
         }
         (places, neighbour.fingerprint().filter(|_| !has_gaps))
     }
 
     /// Tells what answers show of another model, which differs in this from the model, as long as `next` says so. Many are
-    /// told at once, where columns do; what they leave open is executed alone.
+    /// told at once, where columns do; what they leave open is executed alone. Where columns tell nothing, all are, and
+    /// nothing is told of what is inside.
     fn tell<'x, 'h, R: Ready<'x, 'h>>(
         &'h self,
         difference: &Difference,
@@ -225,34 +227,15 @@ impl<'a, 'm> Held<'a, 'm> {
         mut next: impl FnMut(Shown) -> bool,
     ) {
         let number = self.answers.len();
-        let columns = self.columns.as_ref();
-        let at_once = columns.filter(|_| match difference {
-            Difference::OfNodes(changes) => changes.are_of_sums(),
-            Difference::OfTrees(_) => true,
-            Difference::Whole => false,
-        });
-        let Some(columns) = at_once else {
-            for place in 0..number {
-                next(Shown::Inside(place));
-                if alone.contradicts(place) && !next(Shown::Contradiction(place)) {
-                    return;
-                }
-            }
+        let Some((columns, steps)) = self.columns.as_ref().zip(difference.steps()) else {
+            (0..number).find(|&place| alone.contradicts(place) && !next(Shown::Contradiction(place)));
             return;
         };
         let room = self.rooms.lock().unwrap_or_else(PoisonError::into_inner).pop();
         let mut room = room.unwrap_or_else(|| Scratch::new(Level::best()));
         let (mut from, mut is_over) = (0, false);
         while from < number && !is_over {
-            let told = match difference {
-                Difference::OfTrees(grafts) => {
-                    columns.differing_grafted(alone.other, grafts, from, &mut room)
-                }
-                _ => {
-                    let changes = difference.changes().expect("only sums are others");
-                    columns.differing(alone.other, changes, from, &mut room)
-                }
-            };
+            let told = columns.differing(alone.other, steps, from, &mut room);
             for lane in lanes(told.differs_inside) {
                 next(Shown::Inside(from + lane));
             }

@@ -187,48 +187,22 @@ impl Columns {
     }
 
     /// Which of the dot-adds from this one on, as many as a vector holds, get another d than they are to have by another
-    /// model, which can be executed and over the same tree differs in [these](Changes::are_of_sums) sums alone.
+    /// model, which can be executed, where these steps lead from the model's values to its own.
     ///
     /// # Panics
-    /// If there is no such dot-add, or if the model or the changes are those of another tree.
-    pub fn differing(
-        &self,
-        other: &Model,
-        changes: &Changes,
-        from: usize,
-        scratch: &mut Scratch,
-    ) -> Differing {
+    /// If there is no such dot-add, or if the steps are those of other trees.
+    pub fn differing(&self, other: &Model, steps: Steps, from: usize, scratch: &mut Scratch) -> Differing {
         assert!(from < self.dot_adds, "there are {} dot-adds", self.dot_adds);
         scratch.make_room(other.tree.nodes.len());
         let level = scratch.level;
-        lanes::run(
-            level,
-            kernel::Held { columns: self, other, steps: Steps::Changed(changes), from, scratch },
-        )
-    }
-
-    /// The same by a model over another tree, of which [this](Grafts) can be taken from the model's.
-    ///
-    /// # Panics
-    /// If there is no such dot-add, or if the grafts are those of other trees.
-    pub fn differing_grafted(
-        &self,
-        other: &Model,
-        grafts: &Grafts,
-        from: usize,
-        scratch: &mut Scratch,
-    ) -> Differing {
-        assert!(from < self.dot_adds, "there are {} dot-adds", self.dot_adds);
-        scratch.make_room(other.tree.nodes.len());
-        let level = scratch.level;
-        lanes::run(level, kernel::Held { columns: self, other, steps: Steps::Grafted(grafts), from, scratch })
+        lanes::run(level, kernel::Held { columns: self, other, steps, from, scratch })
     }
 }
 
 /// What is evaluated of another model.
-#[derive(Clone, Copy)]
-enum Steps<'a> {
-    /// What is different over the same tree, as far as that shows.
+#[derive(Clone, Copy, Debug)]
+pub enum Steps<'a> {
+    /// What is different over the same tree, as far as that shows: in [sums](Changes::are_of_sums) alone.
     Changed(&'a Changes),
     /// What another tree does not have in common with the model's.
     Grafted(&'a Grafts),
@@ -287,7 +261,7 @@ impl<'m> Lockstep<'m> {
         let mut from = 0;
         while from < dot_adds.len() {
             let Lockstep { leaves, grafts, scratch, .. } = self;
-            let told = leaves.differing_grafted(model, grafts, from, scratch);
+            let told = leaves.differing(model, Steps::Grafted(grafts), from, scratch);
             if let Some((columns, first)) = &mut keep {
                 columns.take_over(model, *first + from, told.number, (&self.leaves, from), &self.scratch);
             }

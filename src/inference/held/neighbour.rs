@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use mmaprobe_model::Model;
 use mmaprobe_model::execute::Value;
-use mmaprobe_model::scalar::{Changes, Grafts, Inputs, Kind, Known, Nodes, Scalar};
+use mmaprobe_model::scalar::{Changes, Grafts, Inputs, Kind, Known, Nodes, Scalar, Steps};
 
 use super::values::{Values, list_of};
 
@@ -25,6 +25,15 @@ impl Difference {
             return Difference::OfNodes(changes.into());
         }
         Grafts::between(model, other).map_or(Difference::Whole, |grafts| Difference::OfTrees(grafts.into()))
+    }
+
+    /// What columns evaluate; `None` if they cannot.
+    pub(super) fn steps(&self) -> Option<Steps<'_>> {
+        match self {
+            Difference::OfNodes(changes) => changes.are_of_sums().then_some(Steps::Changed(changes)),
+            Difference::OfTrees(grafts) => Some(Steps::Grafted(grafts)),
+            Difference::Whole => None,
+        }
     }
 
     pub(super) fn changes(&self) -> Option<&Changes> {
