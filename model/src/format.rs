@@ -452,9 +452,9 @@ impl RoundTo {
         Decoded::Finite { negative, significand, exponent }
     }
 
-    /// What an overflow delivers.
-    fn overflowed(&self, negative: bool) -> Decoded {
-        let back_to_largest = match self.overflow {
+    /// Whether an overflow of this sign leads back to the largest finite number, whatever the format has beyond it.
+    pub(crate) fn overflows_to_largest(&self, negative: bool) -> bool {
+        match self.overflow {
             Overflow::Infinity => false,
             Overflow::Largest => true,
             Overflow::ByRounding => match self.rounding {
@@ -463,8 +463,12 @@ impl RoundTo {
                 Rounding::Down => !negative,
                 _ => false,
             },
-        };
-        if back_to_largest {
+        }
+    }
+
+    /// What an overflow delivers.
+    fn overflowed(&self, negative: bool) -> Decoded {
+        if self.overflows_to_largest(negative) {
             return self.largest(negative);
         }
         match self.format.specials {

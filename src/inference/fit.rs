@@ -79,9 +79,7 @@ pub fn contradicted_of<'a>(
             }
         }
     }
-    let Ok(mut lockstep) = Lockstep::new(model) else {
-        return (limit, 0);
-    };
+    let mut lockstep = Lockstep::with(executor);
     let (mut some, mut inputs, mut found) = (Vec::new(), Vec::new(), Vec::new());
     loop {
         some.clear();
@@ -285,10 +283,9 @@ pub fn simplify(evidence: &Evidence, mut fitted: Fitted, left: &mut Vec<Model>) 
 /// executed.
 pub fn front_load(model: &Model, answers: &mut Vec<&Answered>) -> usize {
     let Some(explained) = all_explained(model, answers) else { return answers.len() };
-    let (mut ordered, mut right) = (Vec::with_capacity(answers.len()), Vec::new());
-    for (answered, is_explained) in answers.drain(..).zip(explained) {
-        if is_explained { &mut right } else { &mut ordered }.push(answered);
-    }
+    let mut explained = explained.into_iter();
+    let (right, mut ordered): (Vec<&Answered>, Vec<&Answered>) =
+        answers.drain(..).partition(|_| explained.next() == Some(true));
     let wrong = ordered.len();
     ordered.extend(right);
     *answers = ordered;

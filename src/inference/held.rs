@@ -134,16 +134,30 @@ impl<'a, 'm> Held<'a, 'm> {
     /// The places of the first answers, so many at most, that contradict another model, and if none does, its
     /// [fingerprint](Neighbour::fingerprint); `None` if it cannot be executed.
     pub fn seen(&self, other: &Model, most: usize) -> Option<(Vec<usize>, Option<u64>)> {
-        if let Some(replaced) = self.replaced_in(other) {
-            return self.with_rules(&other.tree.rules, replaced, |following| {
-                let following = following?;
-                let difference = Difference::OfNodes(Arc::clone(&following.changes));
-                Some(self.see(other, &difference, following, most))
-            });
-        }
         let mut neighbour = self.other(other)?;
         let difference = neighbour.difference.clone();
-        Some(self.see(other, &difference, &mut neighbour, most))
+        let (mut places, mut inside) = (Vec::new(), Vec::new());
+        self.tell(&difference, &mut Alone { held: self, other, neighbour: &mut neighbour }, |shown| {
+            match shown {
+                Shown::Contradiction(place) => places.push(place),
+                Shown::Inside(place) => inside.push(place),
+            }
+            places.len() < most
+        });
+        places.truncate(most);
+        if !places.is_empty() || difference.changes().is_none() {
+            return Some((places, None));
+        }
+        let has_gaps = self.values().nodes.iter().any(Option::is_none);
+        let neighbour = neighbour.ready();
+        if difference.steps().is_some() {
+            // What has been executed alone would count twice; elsewhere nothing differs.
+            neighbour.known.fingerprint = 0;
+            for place in inside {
+                neighbour.execute_one_of(place, self.inputs[place]);
+            }
+        }
+        Some((places, neighbour.fingerprint().filter(|_| !has_gaps)))
     }
 
     /// The places of the first answers, so many at most, that contradict another model; `None` if it cannot be executed.
@@ -183,38 +197,6 @@ impl<'a, 'm> Held<'a, 'm> {
             count == 0 || count < limit
         });
         (count, seen)
-    }
-
-    /// What another model shows: see [`seen`](Held::seen).
-    fn see<'x, 'h>(
-        &'h self,
-        other: &Model,
-        difference: &Difference,
-        neighbour: &mut impl Ready<'x, 'h>,
-        most: usize,
-    ) -> (Vec<usize>, Option<u64>) {
-        let (mut places, mut inside) = (Vec::new(), Vec::new());
-        self.tell(difference, &mut Alone { held: self, other, neighbour }, |shown| {
-            match shown {
-                Shown::Contradiction(place) => places.push(place),
-                Shown::Inside(place) => inside.push(place),
-            }
-            places.len() < most
-        });
-        places.truncate(most);
-        if !places.is_empty() || difference.changes().is_none() {
-            return (places, None);
-        }
-        let has_gaps = self.values().nodes.iter().any(Option::is_none);
-        let neighbour = neighbour.ready();
-        if difference.steps().is_some() {
-            // What has been executed alone would count twice; elsewhere nothing differs.
-            neighbour.known.fingerprint = 0;
-            for place in inside {
-                neighbour.execute_one_of(place, self.inputs[place]);
-            }
-        }
-        (places, neighbour.fingerprint().filter(|_| !has_gaps))
     }
 
     /// Tells what answers show of another model, which differs in this from the model, as long as `next` says so. Many are

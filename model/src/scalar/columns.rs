@@ -224,6 +224,16 @@ impl<'m> Lockstep<'m> {
     /// # Errors
     /// If the model [cannot be executed](Model::check).
     pub fn new(model: &'m Model) -> Result<Lockstep<'m>, ModelError> {
+        Ok(Lockstep::with(Scalar::new(model)?))
+    }
+
+    /// The same, of the model that this executes.
+    ///
+    /// # Panics
+    /// If it [follows](Scalar::follow) other rules than the model's.
+    pub fn with(scalar: Scalar<'m>) -> Lockstep<'m> {
+        assert!(scalar.follows_model, "lanes follow the model's rules");
+        let model = scalar.model();
         let mut leaves = Columns::unfit(model, WIDEST);
         for (id, node) in model.tree.nodes.iter().enumerate() {
             if *node == Node::Zero {
@@ -231,7 +241,7 @@ impl<'m> Lockstep<'m> {
             }
         }
         let scratch = Scratch::new(Level::best());
-        Ok(Lockstep { scalar: Scalar::new(model)?, leaves, grafts: Grafts::onto_leaves(model), scratch })
+        Lockstep { scalar, leaves, grafts: Grafts::onto_leaves(model), scratch }
     }
 
     /// Dot-adds in a vector, at most.

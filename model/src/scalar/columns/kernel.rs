@@ -57,13 +57,15 @@ impl Job for Held<'_> {
         let everyone = u32::MAX >> (32 - number);
         let root = other.tree.nodes.len() - 1;
         scratch.any_differs[..=root].fill(false);
-        match steps {
-            Steps::Changed(changes) => changed(lanes, changes, other, columns, from, scratch),
-            Steps::Grafted(grafts) => grafted(lanes, grafts, other, columns, from, scratch),
-        }
         let differs_inside = match steps {
-            Steps::Changed(changes) => bits(lanes, any_of(lanes, &changes.nodes, scratch)) & everyone,
-            Steps::Grafted(_) => everyone,
+            Steps::Changed(changes) => {
+                changed(lanes, changes, other, columns, from, scratch);
+                bits(lanes, any_of(lanes, &changes.nodes, scratch)) & everyone
+            }
+            Steps::Grafted(grafts) => {
+                grafted(lanes, grafts, other, columns, from, scratch);
+                everyone
+            }
         };
         let missed = lanes.load(&columns.missed[from..]);
         if !scratch.any_differs[root] {

@@ -48,18 +48,8 @@ fn is_whole<D: Int>(magnitude: D, kept: D, shift: D) -> D {
 }
 
 /// Whether an overflow of this sign becomes the largest number.
-fn becomes_largest(round: &RoundTo, is_negative: bool) -> bool {
-    match round.overflow {
-        _ if round.format.specials == Specials::FiniteOnly => true,
-        Overflow::Largest => true,
-        Overflow::Infinity => false,
-        Overflow::ByRounding => match round.rounding {
-            Rounding::TowardZero => true,
-            Rounding::Up => is_negative,
-            Rounding::Down => !is_negative,
-            _ => false,
-        },
-    }
+fn becomes_largest(round: &RoundTo, negative: bool) -> bool {
+    round.format.specials == Specials::FiniteOnly || round.overflows_to_largest(negative)
 }
 
 /// A magnitude divided by 2^`shift`, which may be negative, and rounded.
