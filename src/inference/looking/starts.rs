@@ -86,6 +86,18 @@ impl Starts<'_, '_> {
         self.outline.parts.iter().flat_map(|order| self.started(order))
     }
 
+    /// The likeliest tree of the sums that masks and the first of those orders both show, if each shows others, too.
+    pub(super) fn of_both(&self) -> Option<Model> {
+        self.outline.of_both.as_ref().and_then(|order| self.started(order).next())
+    }
+
+    /// What masks show as one sum, with c added to the sum of all products.
+    pub(super) fn accumulator_late(&self) -> Option<Model> {
+        let is_late = |(structure, _): &(Structure, Model)| *structure == Structure::AccumulatorLate;
+        let is_flat = self.outline.order.skeleton.is_flat();
+        self.masked().find(is_late).map(|(_, start)| start).filter(|_| is_flat)
+    }
+
     /// The likeliest trees of the first of those orders with c elsewhere; others may show the same.
     pub(super) fn c_moved(&self) -> impl Iterator<Item = Model> {
         self.outline.c_moved.iter().filter_map(|order| self.started(order).next())

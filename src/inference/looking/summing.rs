@@ -68,8 +68,8 @@ const MORE_ORDERS_AT_ONCE: usize = 12;
 
 /// Where exchanged summands show an order: a quick look, sum by sum, at the regular tree that what is shown is very much
 /// like, at the trees that masks show, at the first of those that exchanged summands do, at what both show together, at the
-/// first with c elsewhere, and at the others that exchanged summands show, until one explains nearly everything, or where c
-/// is moved, everything. Where formats have little range, at more of those, the ones first of which the first looks explain
+/// first with c elsewhere, at all products in one sum where masks show one, and at the others that exchanged summands show,
+/// until one explains nearly everything, or where c is moved or all products are in one sum, everything. Where formats have little range, at more of those, the ones first of which the first looks explain
 /// most, until one explains everything. Not at the tree of a model which leaves next to nothing already. The best first.
 pub fn exchanged_sums(starts: &Starts, mut looked: Vec<Looked>) -> Vec<Looked> {
     let evidence = starts.evidence;
@@ -79,16 +79,22 @@ pub fn exchanged_sums(starts: &Starts, mut looked: Vec<Looked>) -> Vec<Looked> {
     };
     // Summands that are aligned in ways of their own may look like an order where others are exchanged.
     let moved: Vec<Model> = starts.c_moved().collect();
-    let is_moved = |start: &Model| moved.iter().any(|moved| moved.tree.has_the_same_sums(&start.tree));
+    let late: Vec<Model> = starts.accumulator_late().into_iter().collect();
+    let is_one_of =
+        |models: &[Model], start: &Model| models.iter().any(|one| one.tree.has_the_same_sums(&start.tree));
     let mut is_found = false;
+    let mut is_found_moved = false;
     for start in at_once(starts, &looked) {
-        // Where c is moved, nearly the same order may explain everything.
-        if is_found && !is_moved(&start) {
+        // Where c is moved, or all products are in one sum, nearly the same order may explain everything.
+        let is_moved = is_one_of(&moved, &start);
+        if is_found && !is_one_of(&late, &start) && !(is_found_moved && is_moved) {
             continue;
         }
         looked.push(Looked::sum_by_sum(evidence, start, Effort::Quick));
-        is_found |= looked.last().is_some_and(is_enough);
-        if looked.last().is_some_and(|quick| quick.is_explained() || is_found && !is_moved(&quick.start)) {
+        let is_enough = looked.last().is_some_and(is_enough);
+        is_found_moved |= is_enough && is_moved && !is_found;
+        is_found |= is_enough;
+        if looked.last().is_some_and(Looked::is_explained) {
             break;
         }
     }
@@ -102,8 +108,9 @@ fn at_once(starts: &Starts, looked: &[Looked]) -> Vec<Model> {
     if starts.exchanged().next().is_none() {
         return Vec::new();
     }
+    let exchanged = starts.of_exchanged_orders().take(1).chain(starts.parts().take(1));
     let exchanged =
-        starts.of_exchanged_orders().take(1).chain(starts.parts().take(1)).chain(starts.c_moved());
+        exchanged.chain(starts.of_both()).chain(starts.c_moved()).chain(starts.accumulator_late());
     let has_little_range = starts.has_little_range();
     let most = if has_little_range { MORE_ORDERS_AT_ONCE } else { ORDERS_AT_ONCE };
     let others = starts.of_exchanged_orders().take(most);
