@@ -188,8 +188,15 @@ fn anew(
     }
     if !looked[0].is_explained() && outline.glances < GLANCES {
         say(progress, evidence, "search for rules that all sums share", &looked[0].fitted);
+        let before = looked[0].fitted.contradicted;
         looked = looking::shared_at_once(starts, looked);
         outline.glances += 1;
+        // One rule for all hardly explains nearly everything in a wrong order, and asking costs less than looking at others.
+        if looked[0].fitted.contradicted < before && !looked[0].is_explained() {
+            let seed = seed.wrapping_add(5 * TIME * DISPUTES);
+            let found = pursued(evidence, None, looked[0].fitted.clone(), seed, progress)?;
+            looked.insert(0, Looked::as_it_is(found));
+        }
     }
     if !looked[0].is_explained() {
         say(progress, evidence, "search for rules, sum by sum", &looked[0].fitted);

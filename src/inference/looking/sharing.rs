@@ -8,7 +8,7 @@ use mmaprobe_model::Model;
 
 use super::regrouping::regrouped;
 use super::starts::distinct;
-use super::{Looked, recounted};
+use super::{LONG, Looked, improved_at_last, recounted};
 use crate::inference::alike::{self, Sharing};
 use crate::inference::looking::Starts;
 use crate::inference::nodewise::{self, Effort, Start};
@@ -90,7 +90,7 @@ const ORDERS_AGAIN: usize = 2;
 
 /// One rule for all sums but the last, in the orders that exchanged summands show and, where formats have little range, so
 /// that what is shown is part of the order, in the regular ones that say more, until one explains everything. One rule is
-/// found soon, and mostly in the right order alone. The best first, of these only those that leave next to nothing.
+/// found soon, and mostly in the right order alone. The best first, of these only one that leaves hardly anything.
 pub fn shared_at_once(starts: &Starts, mut looked: Vec<Looked>) -> Vec<Looked> {
     let evidence = starts.evidence;
     let most = evidence.work().spent() + ALL_ORDERS;
@@ -111,10 +111,11 @@ pub fn shared_at_once(starts: &Starts, mut looked: Vec<Looked>) -> Vec<Looked> {
     glanced.sort_by_key(|glanced| glanced.fitted.contradicted);
     for best in glanced.into_iter().take(ORDERS_AGAIN) {
         let found = if best.is_explained() { Some(best) } else { look(&best.start, Effort::Quick) };
-        looked.extend(found.filter(|found| found.is_all_but_explained(evidence)));
-        if looked.last().is_some_and(Looked::is_explained) {
-            break;
-        }
+        // One rule that explains nearly everything is hardly far from right.
+        let Some(found) = found.filter(|found| found.is_nearly_explained(evidence)) else { continue };
+        let fitted = improved_at_last(evidence, found.fitted.clone(), LONG);
+        looked.push(Looked { fitted, ..found });
+        break;
     }
     recounted(evidence, looked)
 }
