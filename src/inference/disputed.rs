@@ -17,7 +17,7 @@ use super::evidence::{Answered, Evidence};
 use super::fit::{self, Fitted};
 use super::pool::{self, Pool};
 use super::separate;
-use super::standing::{Candidate, standing};
+use super::standing::{Candidate, PORTION, standing};
 use super::{depth, ties};
 use crate::device::DeviceError;
 
@@ -126,11 +126,17 @@ fn like_contradictions(evidence: &Evidence, model: &Model, seed: u64) -> Vec<Dot
         .collect()
 }
 
-/// The neighbours of a model that contradict no answer which it explains.
+/// Answers that neighbours are held against, the last and some of all others: what these do not tell from the model is asked
+/// about, and so are few others that more of them might have told.
+const HELD_AGAINST: usize = 5000;
+
+/// The neighbours of a model that contradict none of these answers which it explains.
 fn standing_neighbours(evidence: &Evidence, model: &Model) -> Vec<Model> {
     let mut executor = Scalar::new(model).expect("a fitted model can be executed");
     let explained: Vec<&Answered> =
         evidence.answers.iter().filter(|answered| fit::explains(&mut executor, answered)).collect();
     let neighbours = separate::neighbours(evidence, model).into_iter().map(Candidate::new).collect();
-    standing(neighbours, model, &explained).into_iter().map(|candidate| candidate.turned.model).collect()
+    let (others, last) = explained.split_at(explained.len().saturating_sub(PORTION));
+    let some = [&fit::thinned(others, HELD_AGAINST)[..], last].concat();
+    standing(neighbours, model, &some).into_iter().map(|candidate| candidate.turned.model).collect()
 }
