@@ -1,5 +1,5 @@
 //! Where the inference fails on a random machine: which steps take how long, whether the machine's own tree is among
-//! those that looks start from, and whether rules are found in it.
+//! those that looks start from, or which of its sums are, and whether rules are found in it.
 //!
 //!     cargo run --release --example stages -- SEED INDEX [order|rules|tree|all]
 //!
@@ -11,6 +11,7 @@
 #[path = "../tests/translation/mod.rs"]
 mod translation;
 
+use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 use std::time::Instant;
 
@@ -20,14 +21,14 @@ use mmaprobe::inference::alike::{self, Sharing};
 use mmaprobe::inference::evidence::{Evidence, Stage};
 use mmaprobe::inference::looking::Starts;
 use mmaprobe::inference::nodewise::{self, Effort, Start};
-use mmaprobe::inference::skeleton;
+use mmaprobe::inference::skeleton::{self, Skeleton};
 use mmaprobe::inference::{Options, Progress, asking, characterize_with, fit};
 use mmaprobe::model::Model;
 use mmaprobe::model::format::{Format, RoundTo};
 use mmaprobe::model::scalar::Scalar;
 use mmaprobe::model::tree::{Added, Fused, Normalised, Rule};
 use mmaprobe_machines::{Unit, generate, words};
-use mmaprobe_probes::DotAdd;
+use mmaprobe_probes::{DotAdd, Summand};
 
 /// Random dot-adds that a model is validated on: as many as `selftest` takes by default.
 const VALIDATED: u64 = 100_000;
@@ -95,6 +96,36 @@ fn taken_over(rule: &Rule, other: &Rule) -> Vec<(&'static str, Rule)> {
     }
     all.retain(|(_, changed)| changed != rule);
     all
+}
+
+/// The summands of each sum of a model that adds more than one.
+fn sums(model: &Model) -> BTreeSet<BTreeSet<Summand>> {
+    fn each(order: &Skeleton, sums: &mut BTreeSet<BTreeSet<Summand>>) {
+        if let Skeleton::Sum(children) | Skeleton::Inner(children) = order {
+            sums.insert(order.summands().into_iter().collect());
+            children.iter().for_each(|child| each(child, sums));
+        }
+    }
+    let mut sums = BTreeSet::new();
+    if let Some(order) = Skeleton::of(model, model.tree.nodes.len() - 1) {
+        each(&order, &mut sums);
+    }
+    sums
+}
+
+/// Prints how many of the machine's sums any start has, and which start has the most of them and the fewest others.
+fn print_nearest<'m>(truth: &Model, starts: impl Iterator<Item = &'m Model>) {
+    let own = sums(truth);
+    let starts: Vec<_> = starts.map(sums).collect();
+    let anywhere = own.iter().filter(|sum| starts.iter().any(|start| start.contains(*sum))).count();
+    let apart = starts.iter().map(|start| (own.difference(start).count(), start.difference(&own).count()));
+    let nearest = apart.enumerate().min_by_key(|(_, (missing, wrong))| missing + wrong);
+    if let Some((at, (missing, wrong))) = nearest {
+        println!(
+            "  {anywhere} of the machine's {} sums are in some start; number {at} lacks {missing} and has {wrong} others",
+            own.len()
+        );
+    }
 }
 
 /// Looks for each rule of the machine from the right others, and prints those that are not found.
@@ -175,6 +206,7 @@ fn main() {
             all.len(),
             at.map_or("not among them".to_string(), |at| format!("number {at}, {}", all[at].0))
         );
+        print_nearest(&truth, all.iter().map(|(_, start)| start));
         println!("  masks: {}", outline.order.skeleton);
         outline.exchanged.iter().for_each(|order| println!("  exchanged: {order}"));
         let regular = mmaprobe::inference::regular::Regular::of(evidence.signature());
