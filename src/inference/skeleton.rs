@@ -219,13 +219,10 @@ impl Skeleton {
         let (Skeleton::Sum(children) | Skeleton::Inner(children)) = self else { return self.clone() };
         let mut shared: Vec<Skeleton> = Vec::new();
         for child in children {
-            let is_leaf = matches!(child, Skeleton::Leaf(_));
             let mut summands = child.summands();
             summands.sort_unstable();
             match child.with_sums_of_both(other) {
-                Skeleton::Sum(inside) if !is_leaf && other.part_of(&summands).is_none() => {
-                    shared.extend(inside);
-                }
+                Skeleton::Sum(inside) if other.part_of(&summands).is_none() => shared.extend(inside),
                 child => shared.push(child),
             }
         }

@@ -1,5 +1,7 @@
 //! Looks at trees, sum by sum.
 
+use std::collections::VecDeque;
+
 use mmaprobe_model::Model;
 
 use super::starts::distinct;
@@ -68,9 +70,11 @@ const MORE_ORDERS_AT_ONCE: usize = 12;
 
 /// Where exchanged summands show an order: a quick look, sum by sum, at the regular tree that what is shown is very much
 /// like, at the trees that masks show, at the first of those that exchanged summands do, at what both show together, at the
-/// first with c elsewhere, at all products in one sum where masks show one, and at the others that exchanged summands show,
-/// until one explains nearly everything, or where c is moved or all products are in one sum, everything. Where formats have little range, at more of those, the ones first of which the first looks explain
-/// most, until one explains everything. Not at the tree of a model which leaves next to nothing already. The best first.
+/// first with c elsewhere, at all products in one sum where masks show one of all summands, and at the others that
+/// exchanged summands show. One that explains nearly everything is enough, but for all products in one sum, and where c is
+/// moved, for c elsewhere: nearly the same order may explain everything. Where formats have little range, at more of those,
+/// the ones first of which the first looks explain most, until one explains everything. Not at the tree of a model which
+/// leaves next to nothing already. The best first.
 pub fn exchanged_sums(starts: &Starts, mut looked: Vec<Looked>) -> Vec<Looked> {
     let evidence = starts.evidence;
     let is_enough = |quick: &Looked| match starts.has_little_range() {
@@ -82,20 +86,17 @@ pub fn exchanged_sums(starts: &Starts, mut looked: Vec<Looked>) -> Vec<Looked> {
     let late: Vec<Model> = starts.accumulator_late().into_iter().collect();
     let is_one_of =
         |models: &[Model], start: &Model| models.iter().any(|one| one.tree.has_the_same_sums(&start.tree));
-    let mut is_found = false;
-    let mut is_found_moved = false;
-    for start in at_once(starts, &looked) {
-        // Where c is moved, or all products are in one sum, nearly the same order may explain everything.
-        let is_moved = is_one_of(&moved, &start);
-        if is_found && !is_one_of(&late, &start) && !(is_found_moved && is_moved) {
-            continue;
-        }
-        looked.push(Looked::sum_by_sum(evidence, start, Effort::Quick));
-        let is_enough = looked.last().is_some_and(is_enough);
-        is_found_moved |= is_enough && is_moved && !is_found;
-        is_found |= is_enough;
-        if looked.last().is_some_and(Looked::is_explained) {
+    let mut next = VecDeque::from(at_once(starts, &looked));
+    while let Some(start) = next.pop_front() {
+        let quick = Looked::sum_by_sum(evidence, start, Effort::Quick);
+        let is_moved = is_one_of(&moved, &quick.start);
+        let (is_enough, is_explained) = (is_enough(&quick), quick.is_explained());
+        looked.push(quick);
+        if is_explained {
             break;
+        }
+        if is_enough {
+            next.retain(|other| is_one_of(&late, other) || is_moved && is_one_of(&moved, other));
         }
     }
     recounted(evidence, looked)
