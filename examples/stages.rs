@@ -21,7 +21,7 @@ use mmaprobe::inference::alike::{self, Sharing};
 use mmaprobe::inference::evidence::{Evidence, Stage};
 use mmaprobe::inference::looking::Starts;
 use mmaprobe::inference::nodewise::{self, Effort, Start};
-use mmaprobe::inference::skeleton::{self, Skeleton};
+use mmaprobe::inference::skeleton;
 use mmaprobe::inference::{Options, Progress, asking, characterize_with, fit};
 use mmaprobe::model::Model;
 use mmaprobe::model::format::{Format, RoundTo};
@@ -98,19 +98,9 @@ fn taken_over(rule: &Rule, other: &Rule) -> Vec<(&'static str, Rule)> {
     all
 }
 
-/// The summands of each sum of a model that adds more than one.
+/// The summands of each sum of a model in which values meet.
 fn sums(model: &Model) -> BTreeSet<BTreeSet<Summand>> {
-    fn each(order: &Skeleton, sums: &mut BTreeSet<BTreeSet<Summand>>) {
-        if let Skeleton::Sum(children) | Skeleton::Inner(children) = order {
-            sums.insert(order.summands().into_iter().collect());
-            children.iter().for_each(|child| each(child, sums));
-        }
-    }
-    let mut sums = BTreeSet::new();
-    if let Some(order) = Skeleton::of(model, model.tree.nodes.len() - 1) {
-        each(&order, &mut sums);
-    }
-    sums
+    nodewise::sums(model).into_iter().map(|sum| sum.into_iter().flatten().collect()).collect()
 }
 
 /// Prints how many of the machine's sums any start has, and which start has the most of them and the fewest others.
