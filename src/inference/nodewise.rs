@@ -7,6 +7,9 @@
 //! only that one is unknown. Each is first held against the rules that are known already: machines repeat
 //! themselves.
 
+mod merging;
+mod one_sum;
+
 use std::collections::HashSet;
 use std::ops::Range;
 
@@ -15,27 +18,21 @@ use mmaprobe_probes::Summand;
 use mmaprobe_probes::sums::Sum;
 use rayon::prelude::*;
 
-use super::budget::Budget;
 use super::depth::{self, Depths};
-use super::evidence::{Answered, Class, Evidence, Stage};
+use super::evidence::{Answered, Class, Evidence};
 use super::fit::{self, Fitted, Turn};
-use super::grid::{self, Kind, Trial};
 use super::knobs::Scope;
+use super::remembered;
 use super::search::Search;
-use super::{remembered, simplicity};
+use merging::{merged, with_shared_rules};
+use one_sum::{OneSum, SUMMANDS};
 
-/// Numbers of summands that are not zero, up to which answers are explained, one after another.
-const SUMMANDS: [usize; 4] = [1, 2, 3, usize::MAX];
 /// Of the answers about a sum, the part that a rule may leave unexplained, one of so many: what passes a
 /// sum below, whose rule is not known yet, may not come out unchanged.
 const TOLERATED: usize = 3;
 
 /// The same in a quick look.
 const TOLERATED_QUICKLY: usize = 10;
-
-/// Of the answers about a sum, the part, one of so many, that is no reason for a search: what comes out of one sum
-/// may be too small for another.
-const TRIFLE: usize = 400;
 
 /// For each node of a model's tree, the products and c that are in it.
 fn summands_below(model: &Model) -> Vec<Vec<Summand>> {
@@ -86,8 +83,6 @@ pub fn sums(model: &Model) -> Vec<Sum> {
     meetings(model).into_iter().map(|meeting| meeting.sum).collect()
 }
 
-/// Answers that models may be held against with rules that sums share; and half as many again.
-const SHARED: u64 = 30_000_000;
 /// Answers that models may be held against for one sum and one class of answers; as many again where few are left
 /// unexplained.
 const EACH: u64 = 20_000_000;
@@ -150,14 +145,6 @@ impl Effort {
     pub fn is_closer(sums: usize) -> bool {
         Effort::Close.each(sums) > Effort::Usual.each(sums)
     }
-}
-
-/// Things that are turned at once.
-#[derive(Clone, Copy)]
-struct Combined<'b> {
-    /// Which; those that are likely, if not said.
-    kinds: Option<&'b [Kind]>,
-    budget: &'b Budget,
 }
 
 /// Answers, and for each how deep the sums are that it depends on.
@@ -424,180 +411,9 @@ fn with_exponents(evidence: &Evidence, found: Fitted, answers: &[&Answered], eac
     if better.contradicted < found.contradicted { better } else { found }
 }
 
-/// A sum whose rule is looked for.
-struct OneSum<'e> {
-    class: Class,
-    rule: RuleId,
-    is_root: bool,
-    /// Whether a sum above has left something unexplained.
-    leaves_any: bool,
-    /// The answers about it with so many [summands](SUMMANDS) at most, and all.
-    by_summands: [Vec<&'e Answered>; SUMMANDS.len()],
-    about: Vec<&'e Answered>,
-}
-
-impl OneSum<'_> {
-    /// Models, the best first, in which its rule explains most, each class of questions within this budget; what it leaves
-    /// unexplained of too many plain answers, one of so many, is not looked at any further.
-    fn ruled(
-        &self,
-        evidence: &Evidence,
-        search: &mut Search,
-        mut beam: Vec<Fitted>,
-        each: u64,
-        tolerated: usize,
-    ) -> Vec<Fitted> {
-        let OneSum { class, rule, about, .. } = self;
-        // Formats with little range show some distances with subnormal operands alone.
-        let is_about_alignment = [Class::Plain, Class::Subnormal].contains(class);
-        let before = beam[0].clone();
-        search.budget = evidence.budget(each);
-        let [few, combining] = [each / 2, each].map(|limit| evidence.budget(limit));
-        for (summands, answers) in SUMMANDS.into_iter().zip(&self.by_summands) {
-            // What leaves few unexplained of answers with fewer summands leads on, though much has been spent.
-            if search.budget.is_spent() && beam[0].contradicted * FEW <= answers.len() {
-                search.budget = evidence.budget(each);
-            }
-            // One summand is aligned to nothing.
-            let (kinds, combining) = match summands {
-                1 => (Some(&Kind::ONE_SUMMAND[..]), &few),
-                _ => (None, &combining),
-            };
-            let combined = is_about_alignment.then_some(Combined { kinds, budget: combining });
-            beam = improved(evidence, search, beam, (*class, *rule), combined, answers);
-        }
-        if *class == Class::Plain && beam[0].contradicted * tolerated > about.len() {
-            return beam;
-        }
-        // Answers with few summands may have led astray.
-        beam.push(before);
-        beam = search.scored(beam, about);
-        retain_best(&mut beam);
-        let is_first = beam[0].contradicted > 0 && !self.leaves_any && !search.budget.is_spent();
-        if is_about_alignment && is_first && is_trifle(&beam[0], about.len()) {
-            let found = last_resort(evidence, beam[0].clone(), (*class, *rule), about, each);
-            beam.insert(0, found);
-            beam = search.scored(beam, about);
-            retain_best(&mut beam);
-        }
-        let is_worth_it = !self.is_root && (1..=about.len() / FEW).contains(&beam[0].contradicted)
-            || search.budget.is_spent() && (1..=about.len() / LED_ON).contains(&beam[0].contradicted);
-        if is_about_alignment && is_worth_it {
-            // What a sum above makes of small numbers shows only here; and what explains most was mostly found late.
-            let (best, budget) = (beam[0].clone(), evidence.budget(each));
-            beam.push(fit::improve_on(evidence, best, about, *class, Turn::of(*class), &budget));
-            beam = search.scored(beam, about);
-            retain_best(&mut beam);
-        }
-        beam
-    }
-}
-
-/// Models, the best first, in which one rule explains more of these answers, which are of this class or simpler ones,
-/// within the budget of the search; also with several things turned at once, where they are to be combined.
-fn improved(
-    evidence: &Evidence,
-    search: &Search,
-    beam: Vec<Fitted>,
-    (class, rule): (Class, RuleId),
-    combined: Option<Combined>,
-    answers: &[&Answered],
-) -> Vec<Fitted> {
-    let budget = &search.budget;
-    let is_trifle = |fitted: &Fitted| is_trifle(fitted, answers.len());
-    let mut beam = search.scored(beam, answers);
-    let mut better = beam[0].clone();
-    if better.contradicted > 0 && !budget.is_spent() {
-        // Powers of two do not show everything about the sums above.
-        let turns = if is_trifle(&better) { &[Turn::Once] } else { Turn::of(class) };
-        better = fit::improve_on(evidence, better, answers, class, turns, budget);
-    }
-    if let Some(Combined { kinds, budget }) = combined
-        && !is_trifle(&better)
-        && !budget.is_spent()
-    {
-        // Single turns may have led astray.
-        let trial = Trial { rule, answers, budget };
-        let turns = [Turn::Once, Turn::Jointly];
-        let first = grid::improve(evidence, beam[0].clone(), trial, &[Kind::Apart], class, &turns);
-        let first = first.into_iter().next().filter(|first| first.contradicted < better.contradicted);
-        better = first.unwrap_or(better);
-        let (start, likely) = match better.contradicted * FEW <= answers.len() {
-            true => (&better, &Kind::FEW_ANSWERS[..]),
-            false => (&beam[0], &Kind::ALL[..]),
-        };
-        let kinds = kinds.unwrap_or(likely);
-        for start in grid::improve(evidence, start.clone(), trial, kinds, class, &turns) {
-            let other = fit::improve_on(evidence, start, answers, class, Turn::of(class), budget);
-            better = if other.contradicted < better.contradicted { other } else { better };
-            if better.contradicted == 0 {
-                break;
-            }
-        }
-    }
-    if better.contradicted < beam[0].contradicted {
-        beam.insert(0, better);
-    }
-    // A few depend on more than they seem to.
-    if beam[0].contradicted > 0 && is_trifle(&beam[0]) {
-        return beam;
-    }
-    search.settle(beam, answers, class, PLATEAU)
-}
-
 /// Whether something is unexplained, but little of so many answers.
 fn is_few(fitted: &Fitted, answers: usize) -> bool {
     (1..=answers / FEW).contains(&fitted.contradicted)
-}
-
-/// Whether so little is unexplained of so many answers that it may have other reasons.
-fn is_trifle(fitted: &Fitted, answers: usize) -> bool {
-    fitted.contradicted * TRIFLE <= answers
-}
-
-/// Answers that models may be held against where one rule leaves next to nothing unexplained.
-const TRIFLING: u64 = 10_000_000;
-
-/// A model in which one rule explains more of these answers, of which few are unexplained, found among what shows in
-/// few answers.
-fn last_resort(
-    evidence: &Evidence,
-    start: Fitted,
-    (class, rule): (Class, RuleId),
-    about: &[&Answered],
-    each: u64,
-) -> Fitted {
-    let budget = evidence.budget(if each < EACH_QUICKLY { each } else { TRIFLING });
-    let trial = Trial { rule, answers: about, budget: &budget };
-    grid::improve(evidence, start, trial, &Kind::FEW_ANSWERS, class, &[Turn::Once]).swap_remove(0)
-}
-
-/// All answers, for a model that explains nearly all plain ones: sums that add alike mostly do
-/// everything alike, and one turn for all is found where one for each would explain nothing yet.
-fn with_shared_rules(evidence: &Evidence, model: Model) -> Fitted {
-    let alone = evidence.budget(SHARED);
-    let all: Vec<&Answered> = evidence.answers.iter().collect();
-    let mut found = Fitted { model: model.clone(), contradicted: usize::MAX };
-    let mut next = model;
-    loop {
-        let start = Fitted { model: next, contradicted: usize::MAX };
-        let improved =
-            Stage::all().fold(start, |fitted, stage| fit::improve(evidence, fitted, stage, &alone));
-        let improved = fit::scored(evidence, improved.model);
-        if improved.contradicted >= found.contradicted {
-            break;
-        }
-        found = improved;
-        // What only looked different may now be alike.
-        next = merged(&all, &found.model);
-        if found.contradicted == 0 || next.tree.rules.len() == found.model.tree.rules.len() {
-            break;
-        }
-    }
-    if found.contradicted > 0 {
-        found = Search::within(evidence, SHARED / 2).run(vec![found.model]).swap_remove(0);
-    }
-    fit::settle_nans(evidence, found)
 }
 
 /// Models that explain everything so far and are taken along.
@@ -663,31 +479,6 @@ fn with_known_rules(beam: Vec<Fitted>, known: &[RuleId], next: RuleId) -> Vec<Fi
 
 /// Where no more than one of so many plain answers is unexplained, the rules found are mostly right.
 const MOSTLY: usize = 50;
-
-/// The model with as few rules as explain as many of these answers: a sum's own rule becomes that of another
-/// sum where no answer asks for its own.
-fn merged(answers: &[&Answered], model: &Model) -> Model {
-    let mut best = model.clone();
-    let limit = fit::contradicted(model, answers.iter().copied(), usize::MAX) + 1;
-    for rule in (0..best.tree.rules.len()).rev() {
-        let candidates: Vec<Model> = (0..best.tree.rules.len())
-            .filter(|&other| best.tree.rules[other] != best.tree.rules[rule])
-            .map(|other| {
-                let mut model = best.clone();
-                model.tree.rules[rule] = model.tree.rules[other].clone();
-                model
-            })
-            .filter(|model| {
-                simplicity::exceptions(&model.canonical()) < simplicity::exceptions(&best.canonical())
-            })
-            .collect();
-        let found = candidates
-            .into_par_iter()
-            .find_last(|model| fit::contradicted(model, answers.iter().copied(), limit) < limit);
-        best = found.unwrap_or(best);
-    }
-    best.canonical()
-}
 
 #[cfg(test)]
 mod tests {
