@@ -17,7 +17,7 @@ use super::evidence::{Answered, Evidence};
 use super::fit::{self, Fitted};
 use super::pool::{self, Pool};
 use super::separate;
-use super::standing::{Candidate, PORTION, standing};
+use super::standing::{self, Candidate};
 use super::{depth, ties};
 use crate::device::DeviceError;
 
@@ -136,7 +136,6 @@ fn standing_neighbours(evidence: &Evidence, model: &Model) -> Vec<Model> {
     let explained: Vec<&Answered> =
         evidence.answers.iter().filter(|answered| fit::explains(&mut executor, answered)).collect();
     let neighbours = separate::neighbours(evidence, model).into_iter().map(Candidate::new).collect();
-    let (others, last) = explained.split_at(explained.len().saturating_sub(PORTION));
-    let some = [&fit::thinned(others, HELD_AGAINST)[..], last].concat();
-    standing(neighbours, model, &some).into_iter().map(|candidate| candidate.turned.model).collect()
+    let some = standing::mostly_last(&explained, HELD_AGAINST);
+    standing::standing(neighbours, model, &some).into_iter().map(|candidate| candidate.turned.model).collect()
 }

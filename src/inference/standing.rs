@@ -4,6 +4,7 @@ use mmaprobe_model::Model;
 use rayon::prelude::*;
 
 use super::evidence::Answered;
+use super::fit;
 use super::held::Held;
 use super::knobs::{Knob, Turned};
 
@@ -51,6 +52,12 @@ pub fn standing(mut candidates: Vec<Candidate>, model: &Model, answers: &[&Answe
         candidates = candidates.into_par_iter().filter_map(stands).collect();
     }
     candidates
+}
+
+/// The last of these answers, and about so many of all others, evenly spread, in their order: what was asked last tells most.
+pub fn mostly_last<'a>(answers: &[&'a Answered], others: usize) -> Vec<&'a Answered> {
+    let (first, last) = answers.split_at(answers.len().saturating_sub(PORTION));
+    [&fit::thinned(first, others)[..], last].concat()
 }
 
 /// Of candidates that are alike, so many are held against a pool. Each of these, and each one that is like no other, is held

@@ -8,7 +8,7 @@ use mmaprobe_model::Model;
 
 use super::regrouping::regrouped;
 use super::starts::distinct;
-use super::{LONG, Looked, improved_at_last, recounted};
+use super::{LONG, Looked, better_of, improved_at_last, recounted};
 use crate::inference::alike::{self, Sharing};
 use crate::inference::looking::Starts;
 use crate::inference::nodewise::{self, Effort, Start};
@@ -113,7 +113,8 @@ pub fn shared_at_once(starts: &Starts, mut looked: Vec<Looked>) -> Vec<Looked> {
         let found = if best.is_explained() { Some(best) } else { look(&best.start, Effort::Quick) };
         // One rule that explains nearly everything is hardly far from right.
         let Some(found) = found.filter(|found| found.is_nearly_explained(evidence)) else { continue };
-        let fitted = improved_at_last(evidence, found.fitted.clone(), LONG);
+        let improved = improved_at_last(evidence, found.fitted.clone(), LONG);
+        let fitted = better_of(evidence, found.fitted.clone(), improved);
         looked.push(Looked { fitted, ..found });
         break;
     }
