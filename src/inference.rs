@@ -161,6 +161,8 @@ const SCREEN: u64 = 0xbf58_476d_1ce4_e5b9;
 
 /// Counterexamples that may widen the evidence before the search gives up.
 const ATTEMPTS: u64 = 32;
+/// Models that explained everything until more was asked which the next is looked for from.
+const KNOWN: usize = 4;
 
 /// Times that answers kept aside may contradict a model that explains the others.
 const MOVES: u64 = 16;
@@ -234,12 +236,14 @@ pub fn characterize_with(
     finding.unreachable_pairs = outline.order.unreachable;
     finding.order_answers = outline.order_answers;
     let mut validated_seed = options.seed;
-    let mut fitted: Option<Fitted> = None;
+    // Models that explained everything until more was asked, the last first.
+    let mut known: Vec<Fitted> = Vec::new();
     let (mut attempt, mut moves, mut refuted) = (0, 0, 0);
     while attempt < ATTEMPTS {
         attempt += 1;
         let seed = options.seed.wrapping_add(attempt);
-        let mut found = match searching::search(evidence, &mut outline, fitted.take(), seed, progress)? {
+        known.truncate(KNOWN);
+        let mut found = match searching::search(evidence, &mut outline, &known, seed, progress)? {
             Searched::Best(found) => *found,
             Searched::Distrusted(distrust) => {
                 finding.conclusion = Conclusion::Distrusted(distrust);
@@ -260,7 +264,7 @@ pub fn characterize_with(
             }
             // Nothing has been held against the device yet.
             attempt -= 1;
-            fitted = Some(found);
+            known.insert(0, found);
             continue;
         }
         let mut left = Vec::new();
@@ -270,7 +274,7 @@ pub fn characterize_with(
         let seed = options.seed.wrapping_add(1000 * attempt);
         if attempt > 1 && separate::is_contradicted_soon(evidence, &found.model, seed)? {
             disputed::around(evidence, &found.model, seed)?;
-            fitted = Some(found);
+            known.insert(0, found);
             continue;
         }
         // Fresh inputs contradict most models that are wrong, and cost less than separating.
@@ -290,7 +294,7 @@ pub fn characterize_with(
                     disputed::around(evidence, &found.model, seed)?;
                 }
                 refuted = refuted.max(1);
-                fitted = Some(found);
+                known.insert(0, found);
                 continue;
             }
         }
@@ -303,7 +307,7 @@ pub fn characterize_with(
                 if attempt > 1 {
                     disputed::around(evidence, &found.model, seed)?;
                 }
-                fitted = Some(found);
+                known.insert(0, found);
                 continue;
             }
             Separation::Settled { inseparable, tried } => {
@@ -338,11 +342,11 @@ pub fn characterize_with(
                 }
                 refuted += 1;
                 validated_seed = validated_seed.wrapping_add(1);
-                fitted = Some(found);
+                known.insert(0, found);
             }
         }
     }
-    let model = fitted.expect("every attempt leaves a model").model;
+    let model = known.swap_remove(0).model;
     let counterexample = smallest_contradiction(&model, evidence);
     finding.conclusion = Conclusion::Refuted(model, counterexample);
     Ok(given_up(evidence, finding))

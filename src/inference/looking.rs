@@ -23,7 +23,7 @@ use super::structure::{self, Structure};
 use super::{Progress, alike, grid, nodewise};
 use blaming::with_blamed_rules_improved;
 pub use regrouping::best_regrouped;
-use regrouping::{REGROUPED, best_regrouped_if, explained_by_a_tree, placed, regrouped};
+use regrouping::{REGROUPED, best_regrouped_if, explained_by_a_tree, placed, regrouped, with_a_hidden_sum};
 pub use sharing::{shared, shared_at_once};
 pub use starts::Starts;
 use starts::distinct;
@@ -155,7 +155,13 @@ pub fn improved(evidence: &Evidence, known: Fitted) -> Fitted {
     if improved.contradicted == 0 {
         return improved;
     }
-    explained_by_a_tree(evidence, &known.model).unwrap_or(improved)
+    if let Some(explained) = explained_by_a_tree(evidence, &known.model) {
+        return explained;
+    }
+    match with_a_hidden_sum(evidence, &known) {
+        Some(shown) => better_of(evidence, shown, improved),
+        None => improved,
+    }
 }
 
 /// A longer look at such a model, and what the first one made of it.

@@ -32,20 +32,20 @@ fn say(progress: &dyn Progress, evidence: &Evidence, what: &str, best: &Fitted) 
     progress.step(&format!("{what} ({left} of {all} answers left)"), None);
 }
 
-/// A search from a model that explained everything until more was asked, if there is one, and where that leads to none
-/// that does, a search anew.
+/// A search from models that explained everything until more was asked, the last of them first, if there are any, and where
+/// that leads to none that does, a search anew.
 ///
 /// # Errors
 /// If the device fails.
 pub fn search(
     evidence: &mut Evidence,
     outline: &mut Outline,
-    known: Option<Fitted>,
+    refuted: &[Fitted],
     seed: u64,
     progress: &dyn Progress,
 ) -> Result<Searched, DeviceError> {
-    let known = match known {
-        Some(known) => match again(evidence, outline, known, seed, progress)? {
+    let known = match refuted.split_first() {
+        Some((last, earlier)) => match again(evidence, outline, (last, earlier), seed, progress)? {
             Searched::Best(found) if found.contradicted > 0 => Some(*found),
             ended => return Ok(ended),
         },
@@ -54,16 +54,28 @@ pub fn search(
     anew(evidence, outline, known, seed, progress)
 }
 
-/// A search from a model that explained everything until more was asked: what it fails at is asked about.
+/// A search from the last model that explained everything until more was asked, and from earlier ones: what it fails at is
+/// asked about.
 fn again(
     evidence: &mut Evidence,
     outline: &mut Outline,
-    known: Fitted,
+    (last, earlier): (&Fitted, &[Fitted]),
     seed: u64,
     progress: &dyn Progress,
 ) -> Result<Searched, DeviceError> {
     progress.step("search for rules", None);
-    let improved = looking::improved(evidence, known.clone());
+    let mut known = last.clone();
+    let mut improved = looking::improved(evidence, known.clone());
+    // What explained an answer that contradicted an earlier one may have led astray.
+    for earlier in earlier {
+        if improved.contradicted == 0 {
+            break;
+        }
+        let other = looking::improved(evidence, earlier.clone());
+        if other.contradicted < improved.contradicted {
+            (known, improved) = (earlier.clone(), other);
+        }
+    }
     if improved.contradicted == 0 {
         return Ok(Searched::Best(Box::new(improved)));
     }

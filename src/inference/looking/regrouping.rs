@@ -6,6 +6,7 @@ use rayon::prelude::*;
 use super::{Looked, better_of, improved_at_last};
 use crate::inference::evidence::{Answered, Class, Evidence, Stage};
 use crate::inference::fit::{self, Fitted, Turn};
+use crate::inference::grid::{self, Trial};
 use crate::inference::knobs::Turned;
 use crate::inference::regroup;
 
@@ -84,6 +85,42 @@ pub(super) fn explained_by_a_tree(evidence: &Evidence, model: &Model) -> Option<
         .map(|turned| Fitted { model: turned.model, contradicted: 0 })
 }
 
+/// Answers that models may be held against for each hidden sum, and for each of the few that explain most.
+const EACH_HIDDEN: u64 = 2_000_000;
+const EACH_SHOWN: u64 = 10_000_000;
+/// A sum that was hidden explains all but one of so many of the answers that contradict a model without it.
+const EXPLAINED: usize = 2;
+
+/// A model with one more sum, [hidden](regroup::hidden) in an exact one of this model's, that explains most of what contradicts
+/// it, if there is one. Deterministic for any number of threads.
+pub(super) fn with_a_hidden_sum(evidence: &Evidence, known: &Fitted) -> Option<Fitted> {
+    let known = fit::scored(evidence, known.model.clone());
+    let answers: Vec<&Answered> = evidence.answers.iter().collect();
+    let mut shown: Vec<Fitted> = Vec::new();
+    for (model, rule) in regroup::hidden(&known.model) {
+        let start = fit::scored(evidence, model);
+        let budget = evidence.budget(EACH_HIDDEN);
+        let trial = Trial { rule, answers: &answers, budget: &budget };
+        let found = grid::lossy(evidence.signature(), &start, trial);
+        shown.extend(found.into_iter().min_by_key(|found| found.contradicted));
+    }
+    shown.retain(|found| found.contradicted < known.contradicted);
+    // A stable sort: what changes less comes first among equals.
+    shown.sort_by_key(|found| found.contradicted);
+    shown.truncate(CHANGED);
+    let mut best: Option<Fitted> = None;
+    for found in shown {
+        let improved = improved_at_last(evidence, found, EACH_SHOWN);
+        let is_better =
+            |improved: &Fitted| best.as_ref().is_none_or(|best| improved.contradicted < best.contradicted);
+        best = Some(improved).filter(is_better).or(best);
+        if best.as_ref().is_some_and(|best| best.contradicted == 0) {
+            break;
+        }
+    }
+    best.filter(|best| best.contradicted * EXPLAINED <= known.contradicted)
+}
+
 /// Answers that models may be held against while it is found out which summands are aligned in ways of their own.
 const PLACED: u64 = 10_000_000;
 
@@ -128,4 +165,47 @@ pub(super) fn best_regrouped_if(evidence: &Evidence, mut looked: Vec<Looked>, on
         }
     }
     looked
+}
+
+#[cfg(test)]
+mod tests {
+    use mmaprobe_model::Rounding;
+    use mmaprobe_model::format::{FP16, FP32};
+    use mmaprobe_model::tree::{Added, Fused, Node, Normalised, Rule};
+    use mmaprobe_probes::Signature;
+
+    use super::*;
+    use crate::device::Device;
+    use crate::inference::testing;
+
+    #[test]
+    fn a_sum_that_an_exact_one_hides_is_shown_by_what_it_loses() {
+        let mut exact = Model::chain_of_fma(FP16, FP32, 4);
+        let products = (0..4).map(Node::Product);
+        let sum = |children: Vec<usize>, rule| Node::Sum { children, rule };
+        exact.tree.nodes = products
+            .clone()
+            .chain([Node::Accumulator, sum(vec![4, 0, 1, 2, 3], 0)])
+            .collect::<Vec<_>>()
+            .into();
+        let mut truth = exact.clone();
+        let inside = [sum(vec![0, 1, 2, 3], 1), Node::Accumulator, sum(vec![5, 4], 0)];
+        truth.tree.nodes = products.chain(inside).collect::<Vec<_>>().into();
+        let lossy = Added::Fused(Fused::uniform(12, Rounding::Down));
+        let normalised = Normalised::No { exponent: None };
+        truth.tree.rules.push(Rule { added: lossy.clone(), normalised, ..truth.tree.rules[0].clone() });
+        assert_eq!([exact.check(), truth.check()], [Ok(()), Ok(())]);
+        let signature = Signature { k: 4, a: FP16, b: FP16, c: FP32, d: FP32, scale: None };
+        let device = testing::device(&signature, truth.clone(), (1, 1));
+        let mut evidence = Evidence::new(&device, &device.instructions()[0]);
+        evidence.answers = testing::sparse_answers(&signature, &truth, 3000, 3);
+        let known = Fitted { model: exact.clone(), contradicted: 0 };
+        let found = with_a_hidden_sum(&evidence, &known).expect("it shows");
+        assert_eq!(found.contradicted, 0);
+        assert!(found.model.tree.has_the_same_sums(&truth.tree));
+        assert!(found.model.tree.rules.iter().any(|rule| rule.added == lossy), "{:?}", found.model.tree);
+        // Where nothing contradicts the model, nothing is hidden.
+        evidence.answers = testing::sparse_answers(&signature, &exact, 3000, 3);
+        assert!(with_a_hidden_sum(&evidence, &known).is_none());
+    }
 }
