@@ -346,7 +346,7 @@ pub fn characterize_with(
             }
         }
     }
-    let model = known.swap_remove(0).model;
+    let model = known.into_iter().next().expect("every attempt leaves a model").model;
     let counterexample = smallest_contradiction(&model, evidence);
     finding.conclusion = Conclusion::Refuted(model, counterexample);
     Ok(given_up(evidence, finding))

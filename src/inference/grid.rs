@@ -215,16 +215,14 @@ impl Kind {
 /// to align summands, and every rounding of an exact sum to any number of bits of any format. The best of each first.
 pub fn lossy(signature: &Signature, best: &Fitted, trial: Trial) -> Vec<Fitted> {
     let own = &best.model.tree.rules[trial.rule];
-    let open = Normalised::No { exponent: None };
-    let aligned = alignments().flat_map(|alignment| {
-        let alignment = vec![alignment].into();
-        other_exponents(Fused { alignment, ..knobs::aligned(&own.added) }).map(Added::Fused)
-    });
+    let fused = knobs::aligned(&own.added);
+    let with = |alignment| Fused { alignment: vec![alignment].into(), ..fused.clone() };
+    let aligned = alignments().flat_map(|alignment| other_exponents(with(alignment))).map(Added::Fused);
     let rounded = knobs::intermediate(signature).into_iter().flat_map(|format| {
         (0..=format.fraction_bits).flat_map(move |fraction_bits| to_bits(own, format, fraction_bits))
     });
     let both = [
-        Combinations { added: aligned.collect(), others: vec![Other::Normalised(open)] },
+        Combinations { added: aligned.collect(), others: as_before(own) },
         Combinations { added: vec![Added::Exact], others: rounded.map(Other::Normalised).collect() },
     ];
     both.iter().flat_map(|combinations| combinations.best(best, trial)).collect()

@@ -6,17 +6,16 @@
 //! sum among them is dissolved or takes another of them in, what it adds last and what a sum among them adds change
 //! places, its products are rounded before, or what it hands on is added to +0 by a sum of its own.
 
-use mmaprobe_model::Rounding;
-use mmaprobe_model::tree::{
-    Added, Fused, Model, Node, NodeId, Normalised, Rule, RuleId, Tree, ZeroSigns, ZeroTerms,
-};
+use mmaprobe_model::tree::{Added, Fused, Model, Node, NodeId, Normalised, Rule, Tree, ZeroSigns, ZeroTerms};
 
-use super::knobs::{Knob, MOST_FRACTION_BITS, Turned};
+use super::knobs::{Knob, Turned};
 
 mod chains;
+mod hidden;
 mod summands;
 
 use chains::{chained, dots_chained, exchanged};
+pub use hidden::hidden;
 use summands::{added_after, dissolved, dissolved_apart, taken_in, taken_over};
 
 /// A tree whose sums carry their rules.
@@ -50,43 +49,11 @@ pub fn regrouped(model: &Model) -> Vec<Turned> {
     let canonical = model.canonical();
     let mut all: Vec<Turned> = Vec::new();
     for (choice, tree) in trees.into_iter().chain(changed_alike(&own, &model.tree.rules)) {
-        let mut into = Tree { nodes: Vec::new().into(), rules: Vec::new() };
-        build(&tree, &mut into);
-        let other = Model { tree: into, ..model.clone() };
+        let other = with_tree(model, &tree);
         let is_other = other.check().is_ok() && other.canonical() != canonical;
         if is_other && !all.iter().any(|turned| turned.model == other) {
             let knob = Knob { what: "tree of the sums".to_string(), rule: None };
             all.push(Turned { knob, choice, model: other });
-        }
-    }
-    all
-}
-
-/// Every model in which some summands of an exact sum are summed first, by the rule whose number comes with it: it loses
-/// next to nothing of them, and hands on their sum as it is. What such a sum might lose instead shows in few answers, none
-/// of which an exact sum is told from before.
-pub fn hidden(model: &Model) -> Vec<(Model, RuleId)> {
-    let own = term(model, model.tree.nodes.len() - 1);
-    let of_groups = Rule {
-        added: Added::Fused(Fused::uniform(MOST_FRACTION_BITS, Rounding::TowardZero)),
-        normalised: Normalised::No { exponent: None },
-        zero: ZeroSigns::IEEE,
-        infinite_operands_first: false,
-    };
-    let mut trees = Vec::new();
-    changed(&own, &mut trees, &|sum, rule| {
-        let groupings = if rule.added == Added::Exact { groupings(sum) } else { Vec::new() };
-        let tree = |groups: Vec<Vec<usize>>| Term::Sum(grouped(sum, &groups, &of_groups), rule.clone());
-        groupings.into_iter().map(|groups| (String::new(), tree(groups))).collect()
-    });
-    let mut all: Vec<(Model, RuleId)> = Vec::new();
-    for (_, tree) in trees {
-        let mut into = Tree { nodes: Vec::new().into(), rules: Vec::new() };
-        build(&tree, &mut into);
-        let rule = into.rules.iter().position(|rule| *rule == of_groups).expect("a sum follows it");
-        let other = Model { tree: into, ..model.clone() };
-        if other.check().is_ok() && !all.iter().any(|(known, _)| *known == other) {
-            all.push((other, rule));
         }
     }
     all
@@ -101,6 +68,13 @@ fn term(model: &Model, id: NodeId) -> Term {
         }
         leaf => Term::Leaf(leaf.clone()),
     }
+}
+
+/// The model with this tree.
+fn with_tree(model: &Model, term: &Term) -> Model {
+    let mut tree = Tree { nodes: Vec::new().into(), rules: Vec::new() };
+    build(term, &mut tree);
+    Model { tree, ..model.clone() }
 }
 
 fn build(term: &Term, into: &mut Tree) -> NodeId {
@@ -486,17 +460,18 @@ mod tests {
     use super::*;
     use crate::inference::skeleton::Skeleton;
     use crate::inference::structure::{self, Structure};
-    use crate::inference::{fit, testing};
 
-    fn model(skeleton: &Skeleton, k: usize) -> Model {
-        let signature =
-            Signature { k, a: format::FP16, b: format::FP16, c: format::FP32, d: format::FP32, scale: None };
-        let mut model = structure::start(&signature, skeleton, Structure::Plain);
+    pub(super) fn signature(k: usize) -> Signature {
+        Signature { k, a: format::FP16, b: format::FP16, c: format::FP32, d: format::FP32, scale: None }
+    }
+
+    pub(super) fn model(skeleton: &Skeleton, k: usize) -> Model {
+        let mut model = structure::start(&signature(k), skeleton, Structure::Plain);
         model.tree.rules[0].added = Added::Fused(Fused::uniform(25, Rounding::TowardZero));
         model
     }
 
-    fn drawn(model: &Model, id: NodeId) -> String {
+    pub(super) fn drawn(model: &Model, id: NodeId) -> String {
         match &model.tree.nodes[id] {
             Node::Product(k) => format!("p{k}"),
             Node::Accumulator => "c".to_string(),
@@ -529,39 +504,6 @@ mod tests {
             "((((c p0) p2) p1) p3)",
         ] {
             assert!(trees.iter().any(|tree| tree == expected), "{expected} is none of {trees:?}");
-        }
-    }
-
-    #[test]
-    fn what_an_exact_sum_hides_loses_nothing_yet() {
-        let leaf = |k| Skeleton::Leaf(Summand::Product(k));
-        let flat = Skeleton::Sum([vec![Skeleton::Leaf(Summand::C)], (0..4).map(leaf).collect()].concat());
-        let mut model = model(&flat, 4);
-        assert!(hidden(&model).is_empty(), "it is aligned");
-        model.tree.rules[0].added = Added::Exact;
-        let all = hidden(&model);
-        let trees: Vec<String> =
-            all.iter().map(|(other, _)| drawn(other, other.tree.nodes.len() - 1)).collect();
-        for expected in ["(c (p0 p1 p2 p3))", "(c (p0 p1) (p2 p3))", "(c (p0 p2) (p1 p3))"] {
-            assert!(trees.iter().any(|tree| tree == expected), "{expected} is none of {trees:?}");
-        }
-        let signature = Signature {
-            k: 4,
-            a: format::FP16,
-            b: format::FP16,
-            c: format::FP32,
-            d: format::FP32,
-            scale: None,
-        };
-        let answers = testing::sparse_answers(&signature, &model, 500, 3);
-        for (other, rule) in all {
-            assert!(other.tree.rules[rule].added != Added::Exact, "it may lose bits");
-            let wrong = fit::contradicted(&other, answers.iter(), usize::MAX);
-            assert!(
-                wrong * 20 < answers.len(),
-                "{wrong} differ with {}",
-                drawn(&other, other.tree.nodes.len() - 1)
-            );
         }
     }
 

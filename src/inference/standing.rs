@@ -38,8 +38,7 @@ pub const PORTION: usize = 1000;
 
 /// The candidates, neighbours of a model, that none of these answers contradicts.
 pub fn standing(mut candidates: Vec<Candidate>, model: &Model, answers: &[&Answered]) -> Vec<Candidate> {
-    // What was asked last was asked because it tells such models apart.
-    let (others, last) = answers.split_at(answers.len().saturating_sub(PORTION));
+    let (others, last) = without_last(answers);
     for portion in std::iter::once(last).chain(others.chunks(PORTION)) {
         let held = Held::new(model, portion);
         let stands = |mut candidate: Candidate| {
@@ -54,10 +53,15 @@ pub fn standing(mut candidates: Vec<Candidate>, model: &Model, answers: &[&Answe
     candidates
 }
 
-/// The last of these answers, and about so many of all others, evenly spread, in their order: what was asked last tells most.
+/// The last of these answers, and about so many of all others, evenly spread, in their order.
 pub fn mostly_last<'a>(answers: &[&'a Answered], others: usize) -> Vec<&'a Answered> {
-    let (first, last) = answers.split_at(answers.len().saturating_sub(PORTION));
+    let (first, last) = without_last(answers);
     [&fit::thinned(first, others)[..], last].concat()
+}
+
+/// Answers, and the last portion of them: what was asked last was asked because it tells such models apart.
+fn without_last<'s, 'a>(answers: &'s [&'a Answered]) -> (&'s [&'a Answered], &'s [&'a Answered]) {
+    answers.split_at(answers.len().saturating_sub(PORTION))
 }
 
 /// Of candidates that are alike, so many are held against a pool. Each of these, and each one that is like no other, is held

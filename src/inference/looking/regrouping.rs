@@ -50,29 +50,36 @@ pub(super) fn regrouped(evidence: &Evidence, mut best: Fitted, one_of: usize) ->
         // A stable sort: what changes less comes first among equals.
         tried.sort_by_key(|fitted| fitted.contradicted);
         tried.truncate(if best.contradicted <= FEW_LEFT { CHANGED_WITH_FEW_LEFT } else { CHANGED });
-        let mut found: Option<Fitted> = None;
-        for start in tried {
-            let improved = improved_at_last(evidence, start, EACH_CHANGED);
-            // Among equals, the one with the fewest rules and sums.
-            let key = |fitted: &Fitted| {
-                let tree = &fitted.model.tree;
-                (fitted.contradicted, tree.rules.len(), tree.nodes.len())
-            };
-            let is_better = |improved: &Fitted| match &found {
-                Some(found) => key(improved) < key(found),
-                None => improved.contradicted < best.contradicted,
-            };
-            found = Some(improved).filter(is_better).or(found);
-            if found.as_ref().is_some_and(|found| found.contradicted == 0) {
-                break;
-            }
-        }
+        let found = best_improved(evidence, tried, EACH_CHANGED, best.contradicted);
         match found {
             Some(found) => best = found,
             None => break,
         }
     }
     best
+}
+
+/// What improving these models makes of them, each within this budget, until one explains everything: the best, if fewer
+/// answers contradict it than `contradicted`.
+fn best_improved(evidence: &Evidence, starts: Vec<Fitted>, each: u64, contradicted: usize) -> Option<Fitted> {
+    // Among equals, the one with the fewest rules and sums.
+    let key = |fitted: &Fitted| {
+        let tree = &fitted.model.tree;
+        (fitted.contradicted, tree.rules.len(), tree.nodes.len())
+    };
+    let mut found: Option<Fitted> = None;
+    for start in starts {
+        let improved = improved_at_last(evidence, start, each);
+        let is_better = |improved: &Fitted| match &found {
+            Some(found) => key(improved) < key(found),
+            None => improved.contradicted < contradicted,
+        };
+        found = Some(improved).filter(is_better).or(found);
+        if found.as_ref().is_some_and(|found| found.contradicted == 0) {
+            break;
+        }
+    }
+    found
 }
 
 /// A model that explains every answer with the rules of this one, in a tree that differs in one place, if there is one.
@@ -85,8 +92,8 @@ pub(super) fn explained_by_a_tree(evidence: &Evidence, model: &Model) -> Option<
         .map(|turned| Fitted { model: turned.model, contradicted: 0 })
 }
 
-/// Answers that models may be held against for each hidden sum, and for each of the few that explain most.
-const EACH_HIDDEN: u64 = 2_000_000;
+/// Answers that models may be held against before no other hidden sum is tried, and for each of the few that explain most.
+const HIDDEN: u64 = 100_000_000;
 const EACH_SHOWN: u64 = 10_000_000;
 /// A sum that was hidden explains all but one of so many of the answers that contradict a model without it.
 const EXPLAINED: usize = 2;
@@ -96,10 +103,13 @@ const EXPLAINED: usize = 2;
 pub(super) fn with_a_hidden_sum(evidence: &Evidence, known: &Fitted) -> Option<Fitted> {
     let known = fit::scored(evidence, known.model.clone());
     let answers: Vec<&Answered> = evidence.answers.iter().collect();
+    let budget = evidence.budget(HIDDEN);
     let mut shown: Vec<Fitted> = Vec::new();
     for (model, rule) in regroup::hidden(&known.model) {
+        if budget.is_spent() {
+            break;
+        }
         let start = fit::scored(evidence, model);
-        let budget = evidence.budget(EACH_HIDDEN);
         let trial = Trial { rule, answers: &answers, budget: &budget };
         let found = grid::lossy(evidence.signature(), &start, trial);
         shown.extend(found.into_iter().min_by_key(|found| found.contradicted));
@@ -108,16 +118,7 @@ pub(super) fn with_a_hidden_sum(evidence: &Evidence, known: &Fitted) -> Option<F
     // A stable sort: what changes less comes first among equals.
     shown.sort_by_key(|found| found.contradicted);
     shown.truncate(CHANGED);
-    let mut best: Option<Fitted> = None;
-    for found in shown {
-        let improved = improved_at_last(evidence, found, EACH_SHOWN);
-        let is_better =
-            |improved: &Fitted| best.as_ref().is_none_or(|best| improved.contradicted < best.contradicted);
-        best = Some(improved).filter(is_better).or(best);
-        if best.as_ref().is_some_and(|best| best.contradicted == 0) {
-            break;
-        }
-    }
+    let best = best_improved(evidence, shown, EACH_SHOWN, known.contradicted);
     best.filter(|best| best.contradicted * EXPLAINED <= known.contradicted)
 }
 
