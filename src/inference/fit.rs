@@ -17,6 +17,10 @@ use super::held::Held;
 use super::knobs::{self, Scope, Turned};
 use super::simplicity;
 
+mod sampling;
+
+use sampling::{Size, promising};
+
 /// A model and how many answers contradict it.
 #[derive(Clone, Debug)]
 pub struct Fitted {
@@ -292,10 +296,6 @@ pub fn front_load(model: &Model, answers: &mut Vec<&Answered>) -> usize {
     wrong
 }
 
-/// Samples that candidates are tried on before all answers: so many answers that contradict the model and
-/// so many others, and the most candidates that each sample lets through.
-const SAMPLES: [(usize, usize); 2] = [(40, 100), (700, 8)];
-
 /// The best of these candidates, if it is better than `best`; among equals the simplest, then the first.
 fn best_of(
     mut candidates: Vec<Model>,
@@ -304,28 +304,9 @@ fn best_of(
     budget: &Budget,
 ) -> Option<Fitted> {
     // The answers that contradict the model stand in front.
-    let (wrong, right) = answers.split_at(best.contradicted);
-    for (of_each, kept) in SAMPLES {
-        if candidates.len() <= kept || answers.len() <= 4 * of_each {
-            continue;
-        }
-        let wrong = thinned(wrong, of_each);
-        let sample: Vec<&Answered> = wrong.iter().copied().chain(thinned(right, of_each)).collect();
-        let held = Held::new(&best.model, &sample);
-        let mut tried: Vec<(usize, u32, usize)> = candidates
-            .par_iter()
-            .map(|model| budget.contradicted_held(model, &held, wrong.len()))
-            .enumerate()
-            .filter(|(_, count)| *count < wrong.len())
-            .map(|(index, count)| (count, simplicity::exceptions(&candidates[index]), index))
-            .collect();
-        if tried.is_empty() {
-            // What a small sample does not show, a larger one may.
-            continue;
-        }
-        tried.sort_unstable();
-        tried.truncate(kept);
-        candidates = tried.into_iter().map(|(_, _, index)| candidates[index].clone()).collect();
+    let split = answers.split_at(best.contradicted);
+    for size in Size::ALL {
+        candidates = promising(candidates, size, &best.model, split, budget);
     }
     best_of_all(candidates, best, answers, budget)
 }
