@@ -238,10 +238,11 @@ mod tests {
     use super::*;
     use crate::inference::skeleton::Skeleton;
     use crate::inference::structure::{self, Structure};
-    use mmaprobe_model::format::{FP16, FP32};
+    use crate::inference::testing;
+    use mmaprobe_model::format::FP32;
     use mmaprobe_probes::{Signature, Summand};
 
-    const SIGNATURE: Signature = Signature { k: 4, a: FP16, b: FP16, c: FP32, d: FP32, scale: None };
+    const SIGNATURE: Signature = testing::signature(4);
 
     fn start(tree: &Skeleton) -> Model {
         structure::start(&SIGNATURE, tree, Structure::Plain)

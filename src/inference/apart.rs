@@ -263,7 +263,7 @@ fn ways(of_places: &[&[usize]], usual: usize) -> Vec<usize> {
 #[cfg(test)]
 mod tests {
     use mmaprobe_model::Rounding;
-    use mmaprobe_model::format::{FP16, FP32, RoundTo};
+    use mmaprobe_model::format::{FP32, RoundTo};
     use mmaprobe_model::tree::Model;
 
     use super::*;
@@ -287,7 +287,7 @@ mod tests {
 
     #[test]
     fn summands_that_are_each_aligned_in_a_way_of_their_own_are_told_apart() {
-        let signature = Signature { k: 3, a: FP16, b: FP16, c: FP32, d: FP32, scale: None };
+        let signature = testing::signature(3);
         let own = [
             (24, Rounding::Up),
             (20, Rounding::NearestTiesToEven),
@@ -324,7 +324,7 @@ mod tests {
 
     #[test]
     fn what_is_outside_a_sum_does_not_hide_which_summand_is_smaller() {
-        let signature = Signature { k: 2, a: FP16, b: FP16, c: FP32, d: FP32, scale: None };
+        let signature = testing::signature(2);
         let [p0, p1] = [0, 1].map(Summand::Product);
         let pair = Skeleton::Sum(vec![Skeleton::Leaf(p0), Skeleton::Leaf(p1)]);
         let tree = Skeleton::Sum(vec![Skeleton::Leaf(Summand::C), pair]);
@@ -352,7 +352,7 @@ mod tests {
 
     #[test]
     fn summands_meet_where_their_ways_part() {
-        let signature = Signature { k: 2, a: FP16, b: FP16, c: FP32, d: FP32, scale: None };
+        let signature = testing::signature(2);
         let leaf = |k| Skeleton::Leaf(Summand::Product(k));
         let pair = Skeleton::Sum(vec![leaf(0), leaf(1)]);
         let tree = Skeleton::Sum(vec![Skeleton::Leaf(Summand::C), pair]);

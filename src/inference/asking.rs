@@ -570,10 +570,10 @@ pub fn of_sound(device: &dyn Device, seed: u64) -> (Evidence<'_>, Outline) {
 #[cfg(test)]
 mod tests {
     use mmaprobe_machines::{Unit, generate};
-    use mmaprobe_model::format::{FP16, FP32};
 
     use super::*;
     use crate::device::machine::MachineDevice;
+    use crate::inference::testing;
 
     /// A chain of threes that ends with c's sum and two products: masks take these two for a sum of their own, and exchanged
     /// summands tear one of the threes apart.
@@ -591,7 +591,7 @@ mod tests {
 
     #[test]
     fn editions_ask_the_same_random_questions_with_bits_first_or_last() {
-        let signature = Signature { k: 4, a: FP16, b: FP16, c: FP32, d: FP32, scale: None };
+        let signature = testing::signature(4);
         let [first, second] = Edition::ALL.map(|edition| random_probe(&signature, 7, edition).dot_adds);
         let mut rng = Xoshiro256PlusPlus::seed_from_u64(7);
         let mut drawn = |distribution| {

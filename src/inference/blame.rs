@@ -57,7 +57,6 @@ mod tests {
     use mmaprobe_model::Rounding;
     use mmaprobe_model::format::{FP16, FP32, RoundTo};
     use mmaprobe_model::tree::{Node, Normalised};
-    use mmaprobe_probes::Signature;
 
     use super::*;
     use crate::device::Device;
@@ -80,7 +79,7 @@ mod tests {
     fn the_rule_that_is_wrong_is_among_the_first_and_none_beside_it() {
         let model = model();
         assert_eq!(model.check(), Ok(()));
-        let signature = Signature { k: 8, a: FP16, b: FP16, c: FP32, d: FP32, scale: None };
+        let signature = testing::signature(8);
         // Each with those of the sums that it is in.
         for (wrong, above) in [(3, [5, 6, 7]), (1, [4, 6, 7])] {
             let mut truth = model.clone();

@@ -478,14 +478,13 @@ impl Turn {
 #[cfg(test)]
 mod tests {
     use mmaprobe_model::format::{FP16, FP32};
-    use mmaprobe_probes::Signature;
 
     use super::*;
     use crate::inference::testing;
 
     #[test]
     fn a_glimpse_has_every_one_of_few_answers_that_contradict() {
-        let signature = Signature { k: 3, a: FP16, b: FP16, c: FP32, d: FP32, scale: None };
+        let signature = testing::signature(3);
         let model = Model::chain_of_fma(FP16, FP32, 3);
         let mut all = testing::sparse_answers(&signature, &model, 3 * GLIMPSED, 3);
         let wrong_in_glimpse = |all: &[Answered]| {

@@ -318,8 +318,9 @@ mod tests {
     use crate::inference::knobs;
     use crate::inference::skeleton::Skeleton;
     use crate::inference::structure::{self, Structure};
+    use crate::inference::testing;
     use mmaprobe_model::Rounding;
-    use mmaprobe_model::format::{FP16, FP32};
+
     use mmaprobe_model::scalar::Nodes;
     use mmaprobe_model::tree::{Added, Fused, Rule};
     use mmaprobe_probes::random::{self, Distribution};
@@ -328,7 +329,7 @@ mod tests {
     use rand_xoshiro::rand_core::SeedableRng;
 
     fn signature() -> Signature {
-        Signature { k: 6, a: FP16, b: FP16, c: FP32, d: FP32, scale: None }
+        testing::signature(6)
     }
 
     /// Three pairs added in turn to c; `rules` for the pairs and for the sums with c.

@@ -374,9 +374,9 @@ fn skeleton(graph: &DiGraph<Set, ()>, node: NodeIndex, k: usize) -> Skeleton {
 
 #[cfg(test)]
 mod tests {
-    use mmaprobe_model::format;
 
     use super::*;
+    use crate::inference::testing;
 
     /// The tree with these products and c (`usize::MAX`) in each sum, written from the inside out.
     fn order(sums: &[&[usize]]) -> Skeleton {
@@ -386,7 +386,7 @@ mod tests {
     }
 
     fn signature() -> Signature {
-        Signature { k: 6, a: format::FP16, b: format::FP16, c: format::FP32, d: format::FP32, scale: None }
+        testing::signature(6)
     }
 
     const C: usize = usize::MAX;

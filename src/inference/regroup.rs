@@ -453,20 +453,17 @@ fn handed_on(children: &[Term], rule: &Rule, inner: &[Rule]) -> Vec<Term> {
 
 #[cfg(test)]
 mod tests {
+    use mmaprobe_model::Rounding;
     use mmaprobe_model::tree::Alignment;
-    use mmaprobe_model::{Rounding, format};
-    use mmaprobe_probes::{Signature, Summand};
+    use mmaprobe_probes::Summand;
 
     use super::*;
     use crate::inference::skeleton::Skeleton;
     use crate::inference::structure::{self, Structure};
-
-    pub(super) fn signature(k: usize) -> Signature {
-        Signature { k, a: format::FP16, b: format::FP16, c: format::FP32, d: format::FP32, scale: None }
-    }
+    use crate::inference::testing;
 
     pub(super) fn model(skeleton: &Skeleton, k: usize) -> Model {
-        let mut model = structure::start(&signature(k), skeleton, Structure::Plain);
+        let mut model = structure::start(&testing::signature(k), skeleton, Structure::Plain);
         model.tree.rules[0].added = Added::Fused(Fused::uniform(25, Rounding::TowardZero));
         model
     }

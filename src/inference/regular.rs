@@ -337,13 +337,8 @@ fn pairwise(mut sums: Vec<Skeleton>) -> Skeleton {
 
 #[cfg(test)]
 mod tests {
-    use mmaprobe_model::format::{FP16, FP32};
-
     use super::*;
-
-    fn signature(k: usize) -> Signature {
-        Signature { k, a: FP16, b: FP16, c: FP32, d: FP32, scale: None }
-    }
+    use crate::inference::testing::signature;
 
     fn chain(order: impl Iterator<Item = usize>) -> Skeleton {
         let leaf = |k| Skeleton::Leaf(Summand::Product(k));

@@ -99,7 +99,6 @@ pub fn next(candidates: &[Candidate]) -> Vec<usize> {
 #[cfg(test)]
 mod tests {
     use mmaprobe_model::format::{FP16, FP32};
-    use mmaprobe_probes::Signature;
 
     use super::*;
     use crate::inference::testing;
@@ -111,7 +110,7 @@ mod tests {
 
     #[test]
     fn what_answers_contradict_falls_and_what_is_the_same_inside_is_alike() {
-        let signature = Signature { k: 2, a: FP16, b: FP16, c: FP32, d: FP32, scale: None };
+        let signature = testing::signature(2);
         let model = Model::chain_of_fma(FP16, FP32, 2);
         let answers = testing::sparse_answers(&signature, &model, 2 * PORTION + 10, 3);
         let answers: Vec<&Answered> = answers.iter().collect();

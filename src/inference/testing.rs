@@ -1,5 +1,6 @@
 //! What tests of the inference share.
 
+use mmaprobe_model::format::{FP16, FP32};
 use mmaprobe_model::scalar::Scalar;
 use mmaprobe_model::tree::Model;
 use mmaprobe_probes::{Signature, sparse};
@@ -9,6 +10,11 @@ use rand_xoshiro::rand_core::SeedableRng;
 use super::evidence::{self, Answered};
 use crate::device::simulated::Simulated;
 use crate::device::{Identity, Instruction, Provenance};
+
+/// Dot-adds of so many products of fp16, with c and d in fp32.
+pub(super) const fn signature(k: usize) -> Signature {
+    Signature { k, a: FP16, b: FP16, c: FP32, d: FP32, scale: None }
+}
 
 /// What a model answers to so many random dot-adds with few summands.
 pub(super) fn sparse_answers(

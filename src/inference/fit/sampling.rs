@@ -158,7 +158,6 @@ mod tests {
     use mmaprobe_model::format::{FP16, FP32};
     use mmaprobe_model::scalar::Scalar;
     use mmaprobe_model::tree::Normalised;
-    use mmaprobe_probes::Signature;
 
     use super::*;
     use crate::inference::fit::{self, Fitted};
@@ -166,7 +165,7 @@ mod tests {
 
     #[test]
     fn what_breaks_few_answers_is_kept_from_pushing_out_what_breaks_none() {
-        let signature = Signature { k: 3, a: FP16, b: FP16, c: FP32, d: FP32, scale: None };
+        let signature = testing::signature(3);
         let model = Model::chain_of_fma(FP16, FP32, 3);
         // Where the model rounds up, only one of the two differs from it, and where it rounds down, only the other.
         let rounded = |rounding| {

@@ -125,10 +125,11 @@ mod tests {
     use rand_xoshiro::rand_core::SeedableRng;
 
     use super::*;
+    use crate::inference::testing;
 
     #[test]
     fn rounding_everything_once_more_changes_nothing() {
-        let signature = Signature { k: 3, a: FP16, b: FP16, c: FP32, d: FP32, scale: None };
+        let signature = testing::signature(3);
         let mut model = Model::chain_of_fma(FP16, FP32, 3);
         model.tree.rules[0].normalised =
             Normalised::To(RoundTo { rounding: Rounding::Up, ..RoundTo::nearest_even(FP32) });

@@ -173,7 +173,6 @@ mod tests {
     use mmaprobe_model::Rounding;
     use mmaprobe_model::format::{FP16, FP32};
     use mmaprobe_model::tree::{Added, Fused, Node, Normalised, Rule};
-    use mmaprobe_probes::Signature;
 
     use super::*;
     use crate::device::Device;
@@ -196,7 +195,7 @@ mod tests {
         let normalised = Normalised::No { exponent: None };
         truth.tree.rules.push(Rule { added: lossy.clone(), normalised, ..truth.tree.rules[0].clone() });
         assert_eq!([exact.check(), truth.check()], [Ok(()), Ok(())]);
-        let signature = Signature { k: 4, a: FP16, b: FP16, c: FP32, d: FP32, scale: None };
+        let signature = testing::signature(4);
         let device = testing::device(&signature, truth.clone(), (1, 1));
         let mut evidence = Evidence::new(&device, &device.instructions()[0]);
         evidence.answers = testing::sparse_answers(&signature, &truth, 3000, 3);

@@ -39,7 +39,7 @@ pub fn hidden(model: &Model) -> Vec<(Model, RuleId)> {
 mod tests {
     use mmaprobe_probes::Summand;
 
-    use super::super::tests::{drawn, model, signature};
+    use super::super::tests::{drawn, model};
     use super::*;
     use crate::inference::skeleton::Skeleton;
     use crate::inference::{fit, testing};
@@ -57,7 +57,7 @@ mod tests {
         for expected in ["(c (p0 p1 p2 p3))", "(c (p0 p1) (p2 p3))", "(c (p0 p2) (p1 p3))"] {
             assert!(trees.iter().any(|tree| tree == expected), "{expected} is none of {trees:?}");
         }
-        let answers = testing::sparse_answers(&signature(4), &model, 500, 3);
+        let answers = testing::sparse_answers(&testing::signature(4), &model, 500, 3);
         for (other, rule) in all {
             assert!(other.tree.rules[rule].added != Added::Exact, "it may lose bits");
             let wrong = fit::contradicted(&other, answers.iter(), usize::MAX);
