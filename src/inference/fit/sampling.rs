@@ -38,14 +38,15 @@ impl Size {
 /// Far more answers are explained than not: more than so many for each.
 const FAR_MORE: usize = 4;
 
-/// What breaks more answers than a quarter more than it explains, and than a few, is not what is looked for, whatever else
-/// the sample says.
+/// What breaks a quarter more answers than it explains, and a few of the sample more, is not what is looked for, whatever
+/// else the sample says.
 const QUARTERS: u64 = 5;
 const FEW_BROKEN: u64 = 4;
 
 /// Of these candidates, neighbours of a model, those that seem to explain most of the answers that contradict it, `wrong`, and
-/// break least of the others, `right`, the best first; all, where none seems to be better than the model, since what a
-/// small sample does not show, a larger one may.
+/// break least of the others, `right`: the best of a sample of about as many of both, then those that are among the best by
+/// what each answer stands for alone. All, where none does better than the model in the former: what a small sample
+/// does not show, a larger one may.
 pub(super) fn promising(
     candidates: Vec<Model>,
     size: Size,
@@ -85,7 +86,7 @@ fn best(size: Size, tried: &[Tried], key: impl Fn(&Tried) -> Option<u64>) -> Vec
 struct Tried {
     index: usize,
     exceptions: u32,
-    /// The answers of the sample that contradict it, as many of those that contradict the model as of others.
+    /// The answers of the sample that contradict it, of about as many that contradict the model as of others.
     sampled: usize,
     /// How many of all do, in a unit that is the same for all candidates; `None` where that is not looked at, or where the
     /// candidate breaks too many.
