@@ -71,6 +71,8 @@ impl Set {
 const LEAST_DISTANCE: i32 = 12;
 /// An exponent that any sum on the way can hold, as its opposite: those of fp16 are the smallest range.
 const NEAR: i32 = 14;
+/// The largest and the smallest exponent that any sum on the way can hold: fp16's, of subnormal numbers, too.
+const FARTHEST_NEAR: (i32, i32) = (15, -24);
 /// The most questions that a further pass over unreadable pairs may cost.
 const DEAREST_PASS: usize = 40_000;
 
@@ -101,6 +103,11 @@ pub fn find(evidence: &mut Evidence) -> Result<Order, DeviceError> {
     let within_units: usize = units.iter().map(|unit| pairs(unit.len())).sum();
     let firsts: Vec<Summand> = units.iter().map(|unit| Summand::from_index(unit[0], signature.k)).collect();
     let mut pending: Vec<(usize, usize)> = pairs_of(count).collect();
+    let set = |(i, j): (usize, usize), lost: &[Summand]| {
+        let firsts = lost.iter().map(|s| s.index(signature.k)).chain([units[i][0], units[j][0]]);
+        let of_unit = |first| units.iter().filter(move |unit| unit[0] == first).flatten();
+        Set::of(summands, firsts.flat_map(of_unit).copied())
+    };
     let mut sets = Vec::new();
     // Where a sum on the way has less range than d, X far above y overflows there.
     let near = (scales.0.min(NEAR), scales.1.max(-NEAR));
@@ -118,6 +125,8 @@ pub fn find(evidence: &mut Evidence) -> Result<Order, DeviceError> {
         Pass { negative_x: true, negative_y: true, ..single },
     ];
     let mut overflown: Vec<(usize, usize)> = Vec::new();
+    // Of those, the ones between which not all is lost where X is near, and what is.
+    let mut near_lost: Vec<((usize, usize), Vec<Summand>)> = Vec::new();
     for (number, pass) in passes.iter().enumerate() {
         let is_near = number == 1;
         let asked: Vec<(usize, usize)> = if is_near { overflown.clone() } else { pending.clone() };
@@ -132,16 +141,22 @@ pub fn find(evidence: &mut Evidence) -> Result<Order, DeviceError> {
         for (&(i, j), masks) in asked.iter().zip(&masks) {
             match lost(&signature, evidence, masks, is_last) {
                 Some(lost) if asked_all(masks, count) => {
-                    let firsts = lost.iter().map(|s| s.index(signature.k)).chain([units[i][0], units[j][0]]);
-                    let of_unit = |first| units.iter().filter(move |unit| unit[0] == first).flatten();
-                    sets.push(Set::of(summands, firsts.flat_map(of_unit).copied()));
                     pending.retain(|pair| *pair != (i, j));
+                    match is_near && lost.len() + 2 < count {
+                        true => near_lost.push(((i, j), lost)),
+                        false => sets.push(set((i, j), &lost)),
+                    }
                 }
                 _ if number == 0 && overflows(&signature, evidence, masks, scales.0) => {
                     overflown.push((i, j));
                 }
                 _ => {}
             }
+        }
+        if !near_lost.is_empty() {
+            let farther = Pass { scales: farther(scales), ..single };
+            let lost = lost_farther(evidence, std::mem::take(&mut near_lost), &firsts, &farther)?;
+            sets.extend(lost.iter().map(|(pair, lost)| set(*pair, lost)));
         }
         sets.sort();
         sets.dedup();
@@ -156,6 +171,39 @@ pub fn find(evidence: &mut Evidence) -> Result<Order, DeviceError> {
         }
     }
     Ok(Order { skeleton: build(&signature, sets), unreachable: pending.len() + within_units })
+}
+
+/// X as large, and y as small, as any sum on the way can hold, of what the formats reach.
+fn farther(scales: (i32, i32)) -> (i32, i32) {
+    (scales.0.min(FARTHEST_NEAR.0), scales.1.max(FARTHEST_NEAR.1))
+}
+
+/// What is lost between each pair where X is near, and what is beside that where it is farther: a sum on the way may have
+/// little range and many bits. Nothing beside that where it cannot be read, and of none where all is lost between all, as
+/// where y is too small for a sum on its way.
+fn lost_farther(
+    evidence: &mut Evidence,
+    mut near: Vec<((usize, usize), Vec<Summand>)>,
+    summands: &[Summand],
+    pass: &Pass,
+) -> Result<Vec<((usize, usize), Vec<Summand>)>, DeviceError> {
+    let signature = *evidence.signature();
+    let others = summands.len() - 2;
+    if near.len() * others > DEAREST_PASS {
+        return Ok(near);
+    }
+    let pairs: Vec<(usize, usize)> = near.iter().map(|(pair, _)| *pair).collect();
+    let masks = ask(evidence, &pairs, summands, pass)?;
+    let read = |masks: &Vec<Mask>| {
+        lost(&signature, evidence, masks, false).filter(|_| asked_all(masks, summands.len()))
+    };
+    let farther: Vec<Vec<Summand>> = masks.iter().map(|masks| read(masks).unwrap_or_default()).collect();
+    if farther.iter().any(|lost| lost.len() < others) {
+        for ((_, near), farther) in near.iter_mut().zip(farther) {
+            near.extend(farther.into_iter().filter(|summand| !near.contains(summand)).collect::<Vec<_>>());
+        }
+    }
+    Ok(near)
 }
 
 /// Asks the masks of pairs of summands, with small values on all others.
@@ -374,9 +422,13 @@ fn skeleton(graph: &DiGraph<Set, ()>, node: NodeIndex, k: usize) -> Skeleton {
 
 #[cfg(test)]
 mod tests {
+    use mmaprobe_model::format::{E4M3, E5M2, FP16, FP32, FP64, RoundTo};
+    use mmaprobe_model::tree::{Added, Normalised, Rule};
 
     use super::*;
-    use crate::inference::testing;
+    use crate::device::Device;
+    use crate::inference::structure::{self, Structure};
+    use crate::inference::{nodewise, testing};
 
     /// The tree with these products and c (`usize::MAX`) in each sum, written from the inside out.
     fn order(sums: &[&[usize]]) -> Skeleton {
@@ -390,6 +442,28 @@ mod tests {
     }
 
     const C: usize = usize::MAX;
+
+    #[test]
+    fn a_chain_of_many_bits_shows_where_what_it_adds_has_little_range() {
+        let signature = Signature { a: E5M2, b: E4M3, ..signature() };
+        let wanted = order(&[&[C, 0, 1], &[C, 0, 1, 2, 3], &[0, 1], &[2, 3], &[4, 5]]);
+        let start = structure::start(&signature, &wanted, Structure::Plain);
+        let (mut model, _) = nodewise::individual(&start);
+        for nodewise::Meeting { sum, rule, .. } in nodewise::meetings(&model) {
+            let summands: Vec<Summand> = sum.into_iter().flatten().collect();
+            let rounded = match summands.contains(&Summand::C) {
+                true if summands.len() == signature.k + 1 => RoundTo::nearest_even(FP32),
+                true => RoundTo { fraction_bits: 32, ..RoundTo::nearest_even(FP64) },
+                false => RoundTo::nearest_even(FP16),
+            };
+            let own = &mut model.tree.rules[rule];
+            *own = Rule { added: Added::Exact, normalised: Normalised::To(rounded), ..own.clone() };
+        }
+        let device = testing::device(&signature, model, (4, 4));
+        let mut evidence = Evidence::new(&device, &device.instructions()[0]);
+        let found = find(&mut evidence).expect("a simulated device answers");
+        assert_eq!(found.skeleton.to_string(), wanted.to_string());
+    }
 
     #[test]
     fn orders_that_show_different_sums_are_combined() {
