@@ -1,8 +1,9 @@
 //! Where the inference fails on a random machine: which steps take how long, whether the machine's own tree is among
 //! those that looks start from, or which of its sums are, and whether rules are found in it.
 //!
-//!     cargo run --release --example stages -- SEED INDEX [order|rules|tree|all]
+//!     cargo run --release --example stages -- SEED INDEX [order|rules|shared|tree|all]
 //!
+//! `shared` looks for rules that sums of the machine's own tree share, and `tree` then for a rule of each.
 //! `rules` looks for each rule of the machine from the right others, which may change on the way, and says which differences
 //! of what is found show.
 //!
@@ -159,7 +160,7 @@ fn rules_alone(evidence: &Evidence, truth: &Model, timed: &Timed) {
 
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let usage = "usage: stages SEED INDEX [order|rules|tree|all]";
+    let usage = "usage: stages SEED INDEX [order|rules|shared|tree|all]";
     let [seed, index] = [0, 1].map(|at| arguments.get(at).and_then(|text| text.parse().ok()).expect(usage));
     let what = arguments.get(2).map_or("all", String::as_str);
     let machine = generate::machine(seed, index);
@@ -225,9 +226,21 @@ fn main() {
     }
     for sharing in [Sharing::Inside, Sharing::ByKind] {
         let Some(start) = alike::with_shared_rules(&unruled(&truth), sharing) else { continue };
-        timed.step(&format!("rules that sums of the machine's tree share, {sharing:?}"), None);
-        let found = nodewise::fit_shared(answers, start, Start::Guessed, Effort::Quick);
-        println!("{sharing:?}: {} answers unexplained", found.contradicted);
+        for effort in [Effort::Quick, Effort::Usual] {
+            timed
+                .step(&format!("rules that sums of the machine's tree share, {sharing:?}, {effort:?}"), None);
+            let found = nodewise::fit_shared(answers, start.clone(), Start::Guessed, effort);
+            println!("{sharing:?}, {effort:?}: {} answers unexplained", found.contradicted);
+            if found.contradicted == 0 {
+                break;
+            }
+            if what == "shared" {
+                print_rules(&found.model, &truth);
+            }
+        }
+    }
+    if what == "shared" {
+        return;
     }
     for effort in [Effort::Quick, Effort::Usual] {
         timed.step(&format!("rules for the machine's tree, {effort:?}"), None);
@@ -243,14 +256,18 @@ fn main() {
         for node in improved.model.tree.nodes.iter().enumerate() {
             println!("  {node:?}");
         }
-        for (index, rule) in improved.model.tree.rules.iter().enumerate() {
-            println!("  found {index}: {rule:?}");
-        }
-        for (index, rule) in truth.tree.rules.iter().enumerate() {
-            println!("  truth {index}: {rule:?}");
-        }
+        print_rules(&improved.model, &truth);
     }
     timed.step("the end", None);
+}
+
+/// Prints the rules of a model that was found, and the machine's.
+fn print_rules(found: &Model, truth: &Model) {
+    for (what, model) in [("found", found), ("truth", truth)] {
+        for (index, rule) in model.tree.rules.iter().enumerate() {
+            println!("  {what} {index}: {rule:?}");
+        }
+    }
 }
 
 /// Prints some of the answers that a model does not explain: the summands that are not zero, d, and what the model makes
