@@ -52,11 +52,16 @@ impl OneSum<'_> {
         let is_about_alignment = [Class::Plain, Class::Subnormal].contains(class);
         let before = beam[0].clone();
         search.budget = evidence.budget(each);
-        let [few, combining] = [each / 2, each].map(|limit| evidence.budget(limit));
+        let [few, mut combining] = [each / 2, each].map(|limit| evidence.budget(limit));
         for (summands, answers) in SUMMANDS.into_iter().zip(&self.by_summands) {
-            // What leaves few unexplained of answers with fewer summands leads on, though much has been spent.
-            if search.budget.is_spent() && beam[0].contradicted * FEW <= answers.len() {
+            // What leaves few unexplained of answers with fewer summands leads on, though much has been spent: what more of
+            // them show may need as many combinations again.
+            let leads_on = beam[0].contradicted * FEW <= answers.len();
+            if search.budget.is_spent() && leads_on {
                 search.budget = evidence.budget(each);
+            }
+            if combining.is_spent() && leads_on {
+                combining = evidence.budget(each);
             }
             // One summand is aligned to nothing.
             let (kinds, combining) = match summands {
