@@ -320,7 +320,6 @@ mod tests {
     use crate::inference::structure::{self, Structure};
     use crate::inference::testing;
     use mmaprobe_model::Rounding;
-
     use mmaprobe_model::scalar::Nodes;
     use mmaprobe_model::tree::{Added, Fused, Rule};
     use mmaprobe_probes::random::{self, Distribution};

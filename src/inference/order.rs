@@ -111,6 +111,7 @@ pub fn find(evidence: &mut Evidence) -> Result<Order, DeviceError> {
     let mut sets = Vec::new();
     // Where a sum on the way has less range than d, X far above y overflows there.
     let near = (scales.0.min(NEAR), scales.1.max(-NEAR));
+    let farther = (scales.0.min(FARTHEST_NEAR.0), scales.1.max(FARTHEST_NEAR.1));
     // Signs of X and y, and how many small values share a question: the plain choice first. What
     // comes back unreadable is asked again, one small value at a time and with other signs.
     let weights = order::weights(&signature, scales);
@@ -125,8 +126,6 @@ pub fn find(evidence: &mut Evidence) -> Result<Order, DeviceError> {
         Pass { negative_x: true, negative_y: true, ..single },
     ];
     let mut overflown: Vec<(usize, usize)> = Vec::new();
-    // Of those, the ones between which not all is lost where X is near, and what is.
-    let mut near_lost: Vec<((usize, usize), Vec<Summand>)> = Vec::new();
     for (number, pass) in passes.iter().enumerate() {
         let is_near = number == 1;
         let asked: Vec<(usize, usize)> = if is_near { overflown.clone() } else { pending.clone() };
@@ -138,12 +137,14 @@ pub fn find(evidence: &mut Evidence) -> Result<Order, DeviceError> {
         }
         let masks = ask(evidence, &asked, &firsts, pass)?;
         let is_last = number + 1 == passes.len();
+        // Of those that overflow, the ones between which not all is lost where X is near, and what is.
+        let mut near_lost: Vec<Between> = Vec::new();
         for (&(i, j), masks) in asked.iter().zip(&masks) {
-            match lost(&signature, evidence, masks, is_last) {
-                Some(lost) if asked_all(masks, count) => {
+            match lost(&signature, evidence, masks, count, is_last) {
+                Some(lost) => {
                     pending.retain(|pair| *pair != (i, j));
                     match is_near && lost.len() + 2 < count {
-                        true => near_lost.push(((i, j), lost)),
+                        true => near_lost.push(Between { pair: (i, j), lost }),
                         false => sets.push(set((i, j), &lost)),
                     }
                 }
@@ -154,9 +155,8 @@ pub fn find(evidence: &mut Evidence) -> Result<Order, DeviceError> {
             }
         }
         if !near_lost.is_empty() {
-            let farther = Pass { scales: farther(scales), ..single };
-            let lost = lost_farther(evidence, std::mem::take(&mut near_lost), &firsts, &farther)?;
-            sets.extend(lost.iter().map(|(pair, lost)| set(*pair, lost)));
+            let lost = lost_farther(evidence, near_lost, &firsts, &Pass { scales: farther, ..single })?;
+            sets.extend(lost.iter().map(|between| set(between.pair, &between.lost)));
         }
         sets.sort();
         sets.dedup();
@@ -173,9 +173,10 @@ pub fn find(evidence: &mut Evidence) -> Result<Order, DeviceError> {
     Ok(Order { skeleton: build(&signature, sets), unreachable: pending.len() + within_units })
 }
 
-/// X as large, and y as small, as any sum on the way can hold, of what the formats reach.
-fn farther(scales: (i32, i32)) -> (i32, i32) {
-    (scales.0.min(FARTHEST_NEAR.0), scales.1.max(FARTHEST_NEAR.1))
+/// What is lost between X and −X on a pair.
+struct Between {
+    pair: (usize, usize),
+    lost: Vec<Summand>,
 }
 
 /// What is lost between each pair where X is near, and what is beside that where it is farther: a sum on the way may have
@@ -183,24 +184,23 @@ fn farther(scales: (i32, i32)) -> (i32, i32) {
 /// where y is too small for a sum on its way.
 fn lost_farther(
     evidence: &mut Evidence,
-    mut near: Vec<((usize, usize), Vec<Summand>)>,
+    mut near: Vec<Between>,
     summands: &[Summand],
     pass: &Pass,
-) -> Result<Vec<((usize, usize), Vec<Summand>)>, DeviceError> {
+) -> Result<Vec<Between>, DeviceError> {
     let signature = *evidence.signature();
     let others = summands.len() - 2;
     if near.len() * others > DEAREST_PASS {
         return Ok(near);
     }
-    let pairs: Vec<(usize, usize)> = near.iter().map(|(pair, _)| *pair).collect();
+    let pairs: Vec<(usize, usize)> = near.iter().map(|between| between.pair).collect();
     let masks = ask(evidence, &pairs, summands, pass)?;
-    let read = |masks: &Vec<Mask>| {
-        lost(&signature, evidence, masks, false).filter(|_| asked_all(masks, summands.len()))
-    };
+    let read = |masks: &Vec<Mask>| lost(&signature, evidence, masks, summands.len(), false);
     let farther: Vec<Vec<Summand>> = masks.iter().map(|masks| read(masks).unwrap_or_default()).collect();
     if farther.iter().any(|lost| lost.len() < others) {
-        for ((_, near), farther) in near.iter_mut().zip(farther) {
-            near.extend(farther.into_iter().filter(|summand| !near.contains(summand)).collect::<Vec<_>>());
+        for (between, farther) in near.iter_mut().zip(farther) {
+            // A set has each but once.
+            between.lost.extend(farther);
         }
     }
     Ok(near)
@@ -256,7 +256,7 @@ pub fn find_beyond(evidence: &mut Evidence) -> Result<Option<Skeleton>, DeviceEr
         }
         let masks = ask(evidence, &pairs, &summands, &pass)?;
         for (&(i, j), masks) in pairs.iter().zip(&masks) {
-            let lost = lost(&signature, evidence, masks, false).filter(|_| asked_all(masks, count));
+            let lost = lost(&signature, evidence, masks, count, false);
             let set = |lost: Vec<Summand>| {
                 let lost = lost.iter().map(|summand| summand.index(signature.k));
                 Set::of(count, lost.chain([i, j]))
@@ -297,20 +297,20 @@ fn pairs_of(count: usize) -> impl Iterator<Item = (usize, usize)> {
     (0..count).flat_map(move |i| (i + 1..count).map(move |j| (i, j)))
 }
 
-/// Whether every other summand was asked about.
-fn asked_all(masks: &[Mask], count: usize) -> bool {
-    masks.iter().map(|mask| mask.small.len()).sum::<usize>() == count - 2
-}
-
-/// The small summands that did not survive; `None` if an answer is no sum of survivors.
+/// The small summands that did not survive; `None` if an answer is no sum of survivors, or if not all others of so many were
+/// asked about.
 ///
 /// With `any_other_is_lost`, an answer that is not exactly the small value counts as its loss.
 fn lost(
     signature: &Signature,
     evidence: &Evidence,
     masks: &[Mask],
+    count: usize,
     any_other_is_lost: bool,
 ) -> Option<Vec<Summand>> {
+    if masks.iter().map(|mask| mask.small.len()).sum::<usize>() != count - 2 {
+        return None;
+    }
     let mut lost = Vec::new();
     for mask in masks {
         let answer = evidence.answer(&mask.question)?;
