@@ -9,7 +9,7 @@
 
 use mmaprobe_model::format::Decoded;
 use mmaprobe_probes::order::{self, Mask};
-use mmaprobe_probes::{Probe, Signature, Summand};
+use mmaprobe_probes::{DotAdd, Dyadic, Probe, Signature, Summand, place};
 use petgraph::Direction;
 use petgraph::graph::{DiGraph, NodeIndex};
 use petgraph::visit::EdgeRef;
@@ -71,7 +71,8 @@ impl Set {
 const LEAST_DISTANCE: i32 = 12;
 /// An exponent that any sum on the way can hold, as its opposite: those of fp16 are the smallest range.
 const NEAR: i32 = 14;
-/// The largest and the smallest exponent that any sum on the way can hold: fp16's, of subnormal numbers, too.
+/// The largest and the smallest exponent that fp16 holds, of subnormal numbers, too: X and y are no farther apart where a sum on
+/// the way overflows, and y is no smaller than it is at first.
 const FARTHEST_NEAR: (i32, i32) = (15, -24);
 /// The most questions that a further pass over unreadable pairs may cost.
 const DEAREST_PASS: usize = 40_000;
@@ -180,8 +181,8 @@ struct Between {
 }
 
 /// What is lost between each pair where X is near, and what is beside that where it is farther: a sum on the way may have
-/// little range and many bits. Nothing beside that where it cannot be read, and of none where all is lost between all, as
-/// where y is too small for a sum on its way.
+/// little range and many bits. Nothing beside that where it cannot be read, nor what is lost alone, too: y is too small for
+/// a sum on its way.
 fn lost_farther(
     evidence: &mut Evidence,
     mut near: Vec<Between>,
@@ -189,21 +190,30 @@ fn lost_farther(
     pass: &Pass,
 ) -> Result<Vec<Between>, DeviceError> {
     let signature = *evidence.signature();
-    let others = summands.len() - 2;
-    if near.len() * others > DEAREST_PASS {
+    if near.len() * (summands.len() - 2) > DEAREST_PASS {
         return Ok(near);
     }
     let pairs: Vec<(usize, usize)> = near.iter().map(|between| between.pair).collect();
     let masks = ask(evidence, &pairs, summands, pass)?;
-    let read = |masks: &Vec<Mask>| lost(&signature, evidence, masks, summands.len(), false);
-    let farther: Vec<Vec<Summand>> = masks.iter().map(|masks| read(masks).unwrap_or_default()).collect();
-    if farther.iter().any(|lost| lost.len() < others) {
-        for (between, farther) in near.iter_mut().zip(farther) {
-            // A set has each but once.
-            between.lost.extend(farther);
-        }
+    let passing = passing_alone(evidence, summands, pass.scales.1)?;
+    for (between, masks) in near.iter_mut().zip(&masks) {
+        let farther = lost(&signature, evidence, masks, summands.len(), false).unwrap_or_default();
+        // A set has each but once.
+        between.lost.extend(farther.into_iter().filter(|summand| passing.contains(summand)));
     }
     Ok(near)
+}
+
+/// The summands of which 2^`y` alone comes out as it was.
+fn passing_alone(evidence: &mut Evidence, summands: &[Summand], y: i32) -> Result<Vec<Summand>, DeviceError> {
+    let signature = *evidence.signature();
+    let alone =
+        |&summand: &Summand| Some((summand, place::question(&signature, &[(summand, Dyadic::power(y))])?));
+    let alone: Vec<(Summand, DotAdd)> = summands.iter().filter_map(alone).collect();
+    ask_aside(evidence, alone.iter().map(|(_, question)| question.clone()).collect())?;
+    let as_it_was = place::exactly(&signature.d, Dyadic::power(y));
+    let passes = |question: &DotAdd| evidence.answer(question).is_some_and(|d| Some(d) == as_it_was);
+    Ok(alone.iter().filter(|(_, question)| passes(question)).map(|(summand, _)| *summand).collect())
 }
 
 /// Asks the masks of pairs of summands, with small values on all others.
@@ -224,14 +234,18 @@ fn ask(
             order::masks(&signature, pair, &others, pass.scales, pass.per_question, signs)
         })
         .collect();
-    let dot_adds = masks.iter().flatten().map(|mask| mask.question.clone()).collect();
+    ask_aside(evidence, masks.iter().flatten().map(|mask| mask.question.clone()).collect())?;
+    Ok(masks)
+}
+
+/// Asks what says something about the order of summation, and hardly about rules.
+fn ask_aside(evidence: &mut Evidence, dot_adds: Vec<DotAdd>) -> Result<(), DeviceError> {
     evidence.ask_mostly_aside(vec![Probe {
         name: order::NAME,
         question: order::QUESTION,
         source: order::SOURCE,
         dot_adds,
-    }])?;
-    Ok(masks)
+    }])
 }
 
 /// The order that products larger than any result show, where there are such and they show one: a sum on the way that
@@ -422,11 +436,12 @@ fn skeleton(graph: &DiGraph<Set, ()>, node: NodeIndex, k: usize) -> Skeleton {
 
 #[cfg(test)]
 mod tests {
-    use mmaprobe_model::format::{E4M3, E5M2, FP16, FP32, FP64, RoundTo};
+    use mmaprobe_model::format::{E4M3, E5M2, FP16, FP32, FP64, RoundTo, Subnormals, Tininess};
     use mmaprobe_model::tree::{Added, Normalised, Rule};
 
     use super::*;
     use crate::device::Device;
+    use crate::device::simulated::Simulated;
     use crate::inference::structure::{self, Structure};
     use crate::inference::{nodewise, testing};
 
@@ -443,26 +458,62 @@ mod tests {
 
     const C: usize = usize::MAX;
 
-    #[test]
-    fn a_chain_of_many_bits_shows_where_what_it_adds_has_little_range() {
+    /// A device that adds pairs in fp16, chained from c to 32 bits, in this order; the last pair makes this of subnormal
+    /// results.
+    fn chained(wanted: &Skeleton, last: Subnormals) -> Simulated {
         let signature = Signature { a: E5M2, b: E4M3, ..signature() };
-        let wanted = order(&[&[C, 0, 1], &[C, 0, 1, 2, 3], &[0, 1], &[2, 3], &[4, 5]]);
-        let start = structure::start(&signature, &wanted, Structure::Plain);
+        let start = structure::start(&signature, wanted, Structure::Plain);
         let (mut model, _) = nodewise::individual(&start);
         for nodewise::Meeting { sum, rule, .. } in nodewise::meetings(&model) {
             let summands: Vec<Summand> = sum.into_iter().flatten().collect();
+            let is_last = summands.contains(&Summand::Product(signature.k - 1));
             let rounded = match summands.contains(&Summand::C) {
-                true if summands.len() == signature.k + 1 => RoundTo::nearest_even(FP32),
+                true if is_last => RoundTo::nearest_even(FP32),
                 true => RoundTo { fraction_bits: 32, ..RoundTo::nearest_even(FP64) },
+                false if is_last => RoundTo { subnormals: last, ..RoundTo::nearest_even(FP16) },
                 false => RoundTo::nearest_even(FP16),
             };
             let own = &mut model.tree.rules[rule];
             *own = Rule { added: Added::Exact, normalised: Normalised::To(rounded), ..own.clone() };
         }
-        let device = testing::device(&signature, model, (4, 4));
+        testing::device(&signature, model, (4, 4))
+    }
+
+    /// Three pairs, one after the other.
+    fn pairs() -> Skeleton {
+        order(&[&[C, 0, 1], &[C, 0, 1, 2, 3], &[0, 1], &[2, 3], &[4, 5]])
+    }
+
+    #[test]
+    fn a_chain_of_many_bits_shows_where_what_it_adds_has_little_range() {
+        let device = chained(&pairs(), Subnormals::Kept);
         let mut evidence = Evidence::new(&device, &device.instructions()[0]);
         let found = find(&mut evidence).expect("a simulated device answers");
-        assert_eq!(found.skeleton.to_string(), wanted.to_string());
+        assert_eq!(found.skeleton.to_string(), pairs().to_string());
+    }
+
+    #[test]
+    fn what_a_sum_flushes_is_not_taken_for_lost_beside_others() {
+        let [p1, p2, p3, p5] = [1, 2, 3, 5].map(Summand::Product);
+        let flushed = Subnormals::Flushed { tiny: Tininess::BeforeRounding, sign_kept: true };
+        let pass = Pass { scales: (15, -20), per_question: 1, negative_x: false, negative_y: false };
+        for (subnormals, pair, lost) in [
+            (Subnormals::Kept, (0, 2), vec![p1, p3, Summand::C]),
+            (flushed, (0, 2), vec![p1, p3, Summand::C]),
+            (Subnormals::Kept, (2, 3), Vec::new()),
+            (flushed, (2, 3), Vec::new()),
+            (Subnormals::Kept, (0, 4), vec![p1, p2, p3, p5, Summand::C]),
+            // Between these it is lost beside X, but would be without.
+            (flushed, (0, 4), vec![p1, p2, p3, Summand::C]),
+        ] {
+            let device = chained(&pairs(), subnormals);
+            let mut evidence = Evidence::new(&device, &device.instructions()[0]);
+            let summands: Vec<Summand> = evidence.signature().summands().collect();
+            let near = vec![Between { pair, lost: Vec::new() }];
+            let found = lost_farther(&mut evidence, near, &summands, &pass);
+            let found = found.expect("a simulated device answers").swap_remove(0).lost;
+            assert_eq!(found, lost, "{pair:?}, {subnormals:?}");
+        }
     }
 
     #[test]
