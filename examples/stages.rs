@@ -257,13 +257,49 @@ fn main() {
             println!("  {node:?}");
         }
         print_rules(&improved.model, &truth);
+        print_to_blame(answers, &improved.model, &truth);
     }
     timed.step("the end", None);
 }
 
-/// Prints the rules of a model that was found, and the machine's.
+/// Prints what is left unexplained where a rule that was found, or one thing about it, is the machine's own.
+fn print_to_blame(evidence: &Evidence, found: &Model, truth: &Model) {
+    let found = nodewise::individual(found).0;
+    let truth = nodewise::individual(truth).0;
+    // Rules, and alignments in them, go by place.
+    if found.tree.nodes != truth.tree.nodes {
+        return println!("  other sums than the machine's, or in another order");
+    }
+    for (index, own) in truth.tree.rules.iter().enumerate() {
+        let contradicted = |changed: Rule| {
+            let mut model = found.clone();
+            model.tree.rules[index] = changed;
+            fit::contradicted(&model, evidence.answers.iter(), usize::MAX)
+        };
+        println!("  {} with the machine's rule {index}", contradicted(own.clone()));
+        for (what, changed) in taken_over(&found.tree.rules[index], own) {
+            println!("    {} with its {what}", contradicted(changed));
+        }
+    }
+    // One after the other, the last sum's first.
+    let mut model = found.clone();
+    for index in (0..truth.tree.rules.len()).rev() {
+        model.tree.rules[index] = truth.tree.rules[index].clone();
+        let contradicted = fit::contradicted(&model, evidence.answers.iter(), usize::MAX);
+        println!("  {contradicted} with the machine's rules from {index} on");
+    }
+}
+
+/// Prints what a model that was found does before it adds, its rules, and the machine's.
 fn print_rules(found: &Model, truth: &Model) {
     for (what, model) in [("found", found), ("truth", truth)] {
+        let operands = [&model.a, &model.b, &model.c];
+        println!(
+            "  {what}: {:?}, {:?}, {:?}",
+            operands.map(|read| read.subnormals),
+            model.product,
+            model.nan
+        );
         for (index, rule) in model.tree.rules.iter().enumerate() {
             println!("  {what} {index}: {rule:?}");
         }
