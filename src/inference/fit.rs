@@ -376,11 +376,16 @@ pub enum Turn {
     Far,
     /// Which summands are aligned in ways of their own.
     Places,
+    /// What becomes of small results, and of zeros, of one rule; also where its sums are handed on as they are.
+    SmallResults,
 }
 
 impl Turn {
     /// Those that tell which summands are aligned in ways of their own, and in which.
     pub const ABOUT_PLACES: &[Turn] = &[Turn::Once, Turn::Jointly, Turn::Positions, Turn::Places];
+
+    /// A single knob, or what one rule makes of small results.
+    pub const ABOUT_SMALL_RESULTS: &[Turn] = &[Turn::Once, Turn::SmallResults];
 
     /// Those that lead on with all answers: in formats with little range, only sums that may overflow show how small
     /// summands are rounded.
@@ -402,7 +407,9 @@ impl Turn {
         match self {
             Turn::Once => 2,
             Turn::Jointly => 10,
-            Turn::Positions | Turn::Twice | Turn::Apart | Turn::Far | Turn::Places => PROGRESS,
+            Turn::Positions | Turn::Twice | Turn::Apart | Turn::Far | Turn::Places | Turn::SmallResults => {
+                PROGRESS
+            }
         }
     }
 
@@ -454,6 +461,11 @@ impl Turn {
                 let mut turned = knobs::turn_exact_but_far(model);
                 turned.extend(knobs::turn_far(model, Scope::All));
                 turned.extend(knobs::turn_not_far(model));
+                groups.push((model.clone(), turned));
+            }
+            Turn::SmallResults => {
+                let mut turned = knobs::turn_ends_of_each(model);
+                turned.extend(knobs::turn_open_ends(model, signature));
                 groups.push((model.clone(), turned));
             }
             Turn::Apart => {

@@ -23,7 +23,7 @@ use mmaprobe_probes::Signature;
 
 use super::evidence::{Class, Evidence};
 pub use cutoff::turn_cutoff;
-pub use ends::{turn_ends, turn_ends_of_each};
+pub use ends::{turn_ends, turn_ends_of_each, turn_open_ends};
 pub use everywhere::turn_everywhere;
 pub use joint::{
     aligned_at, alignment_of_each, split, turn_alignments, turn_alike, turn_each_alignment,

@@ -9,6 +9,7 @@
 
 mod merging;
 mod one_sum;
+mod small;
 
 use std::collections::HashSet;
 use std::ops::Range;
@@ -101,6 +102,9 @@ const ABOUT: usize = 8;
 /// When these are spent and more than one of so many answers about the sum is unexplained, the tree is given up:
 /// it is wrong, or nothing below can be found either.
 const HOPELESS: usize = 100;
+
+/// What sums make of small results is decided anew where no more than one of so many plain answers is unexplained.
+const NEARLY: usize = 200;
 
 /// Few answers about a sum are unexplained: one of so many.
 const FEW: usize = 50;
@@ -367,8 +371,17 @@ fn fit_in_order(
         }
         if beam[0].contradicted > 0 && !is_hopeless {
             let (best, budget) = (beam[0].clone(), evidence.budget(each));
-            beam.push(fit::improve_on(evidence, best, &all, class, &[Turn::Once], &budget));
+            let turns = if class < Class::Subnormal { &[Turn::Once] } else { Turn::ABOUT_SMALL_RESULTS };
+            beam.push(fit::improve_on(evidence, best, &all, class, turns, &budget));
             beam = search.scored(beam, &all);
+        }
+        if class == Class::Subnormal && each_has_its_own && beam[0].contradicted > 0 && !is_hopeless {
+            let plain = by_depth.all(Class::Plain);
+            let few = plain.len() / NEARLY;
+            if fit::contradicted(&beam[0].model, plain.into_iter(), few + 1) <= few {
+                beam.extend(small::decided_anew(evidence, &beam[0].model, &all, each));
+                beam = search.scored(beam, &all);
+            }
         }
         if is_few(&beam[0], all.len()) {
             let before = beam[0].contradicted;

@@ -1,9 +1,10 @@
 //! What two rules make of zeros and of small results, turned at once: what one hands on, the other may hide.
 
-use mmaprobe_model::format::RoundTo;
+use mmaprobe_model::format::{RoundTo, Subnormals};
 use mmaprobe_model::tree::{Model, Normalised, Rule, RuleId};
+use mmaprobe_probes::Signature;
 
-use super::rule::all_signs;
+use super::rule::{all_signs, intermediate};
 use super::words::{all_subnormals, sign_words, subnormal_words};
 use super::{Knob, Turned};
 use crate::inference::evidence::Class;
@@ -43,6 +44,30 @@ pub fn turn_ends_of_each(model: &Model) -> Vec<Turned> {
                 let knob = Knob { what: "small results and zeros".to_string(), rule: Some(rule) };
                 let choice =
                     format!("subnormal results {}, {}", subnormal_words(subnormals), sign_words(zero));
+                turned.push(Turned { knob, choice, model: changed });
+            }
+        }
+    }
+    turned
+}
+
+/// Models in which one rule of sums that are handed on as they are rounds them instead, to all bits of some format, and flushes
+/// subnormal results: that it rounds need not show in any other.
+pub fn turn_open_ends(model: &Model, signature: &Signature) -> Vec<Turned> {
+    let mut turned = Vec::new();
+    for (rule, own) in model.tree.rules.iter().enumerate() {
+        if own.normalised != (Normalised::No { exponent: None }) {
+            continue;
+        }
+        for format in intermediate(signature) {
+            let flushes = all_subnormals().into_iter().filter(|subnormals| *subnormals != Subnormals::Kept);
+            for subnormals in flushes {
+                let mut changed = model.clone();
+                let round = RoundTo { subnormals, ..RoundTo::nearest_even(format) };
+                changed.tree.rules[rule].normalised = Normalised::To(round);
+                let knob = Knob { what: "small results of sums handed on".to_string(), rule: Some(rule) };
+                let choice =
+                    format!("rounded to {format}, subnormal results {}", subnormal_words(subnormals));
                 turned.push(Turned { knob, choice, model: changed });
             }
         }
@@ -92,5 +117,29 @@ fn turn_subnormals(model: &Model, pair: [RuleId; 2], turned: &mut Vec<Turned>) {
             let choice = format!("{} and {}", subnormal_words(subnormals), subnormal_words(others));
             turned.push(Turned { knob, choice, model: changed });
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use mmaprobe_model::format::{FP16, FP32, Tininess};
+
+    #[test]
+    fn a_sum_that_is_handed_on_may_flush_what_is_small_in_every_format() {
+        let signature = Signature { k: 2, a: FP16, b: FP16, c: FP32, d: FP32, scale: None };
+        let mut model = Model::chain_of_fma(FP16, FP32, 2);
+        assert!(turn_open_ends(&model, &signature).is_empty(), "it is rounded");
+        model.tree.rules[0].normalised = Normalised::No { exponent: None };
+        let subnormals = Subnormals::Flushed { tiny: Tininess::BeforeRounding, sign_kept: true };
+        let turned = turn_open_ends(&model, &signature);
+        for format in intermediate(&signature) {
+            let round = RoundTo { subnormals, ..RoundTo::nearest_even(format) };
+            let has =
+                turned.iter().any(|turned| turned.model.tree.rules[0].normalised == Normalised::To(round));
+            assert!(has, "{format}");
+        }
+        let kept = |turned: &Turned| matches!(turned.model.tree.rules[0].normalised, Normalised::To(round) if round.subnormals == Subnormals::Kept);
+        assert!(!turned.iter().any(kept), "one that flushes nothing is another turn");
     }
 }
