@@ -341,12 +341,24 @@ fn fit_in_order(
             let tolerated = if is_quick { TOLERATED_QUICKLY } else { TOLERATED };
             let about = &sum.about;
             let is_far = |beam: &[Fitted], part: usize| beam[0].contradicted * part > about.len();
+            // All others depend on the last sum's rule, which few answers are about.
+            let is_last = each_has_its_own && first.is_none() && sum.is_root && class == Class::Plain;
+            let unruled = is_last.then(|| beam.clone()).filter(|_| effort == Effort::Quick);
             beam = sum.ruled(evidence, &mut search, beam, each, tolerated);
             // What explains everything of the sums above is hardly wrong about the tree.
             let is_promising = depth > 0 && !leaves_any && class == Class::Plain && !is_far(&beam, LED_ON);
             if effort == Effort::Quick && is_promising && !has_lengthened && is_far(&beam, HOPELESS) {
                 has_lengthened = true;
                 beam = sum.ruled(evidence, &mut search, beam, EACH, tolerated);
+            }
+            if let Some(unruled) = unruled
+                && beam[0].contradicted > 0
+                && search.budget.is_spent()
+                && !is_far(&beam, HOPELESS)
+            {
+                beam.extend(sum.ruled(evidence, &mut search, unruled, EACH, tolerated));
+                beam = search.scored(beam, about);
+                retain_best(&mut beam);
             }
             if class == Class::Plain && is_far(&beam, tolerated) {
                 return fit::scored(evidence, beam.swap_remove(0).model);
