@@ -241,6 +241,15 @@ fn anew(
         say(progress, evidence, "search for rules", &looked[0].fitted);
         looked = looking::at_the_best(evidence, looked);
     }
+    // Where rules of each sum explain nearly everything, the tree is hardly wrong, and asking costs less than looking at others.
+    let is_nearly_right =
+        !looked[0].is_all_but_explained(evidence) && looking::sums_explain_nearly(evidence, &looked);
+    if is_nearly_right {
+        let seed = seed.wrapping_add(6 * TIME * DISPUTES);
+        let found = pursued(evidence, Some(outline), looked[0].fitted.clone(), seed, progress)?;
+        looked.insert(0, Looked::as_it_is(found));
+    }
+    let starts = &Starts { evidence, outline };
     if is_soon && looked[0].is_mostly_explained(evidence) {
         looked = looking::best_regrouped(evidence, looked);
     }
@@ -283,7 +292,9 @@ fn anew(
         return Ok(Searched::Best(Box::new(looked.swap_remove(0).fitted)));
     }
     if looked[0].is_nearly_explained(evidence) {
-        let found = pursued(evidence, Some(outline), looked[0].fitted.clone(), seed, progress)?;
+        // From the start once is enough.
+        let outline = Some(&*outline).filter(|_| !is_nearly_right);
+        let found = pursued(evidence, outline, looked[0].fitted.clone(), seed, progress)?;
         looked.insert(0, Looked::as_it_is(found));
     }
     looked = disputes(evidence, looked, seed.wrapping_add(TIME * DISPUTES), progress)?;
