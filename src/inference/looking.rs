@@ -1,6 +1,7 @@
 //! Looking for rules: quickly in every structure, then sum by sum, then widely.
 
 mod blaming;
+mod nans;
 mod regrouping;
 mod sharing;
 mod starts;
@@ -22,6 +23,7 @@ use super::search::Search;
 use super::structure::{self, Structure};
 use super::{Progress, alike, grid, nodewise};
 use blaming::with_blamed_rules_improved;
+use nans::explained_by_nans;
 pub use regrouping::best_regrouped;
 use regrouping::{REGROUPED, best_regrouped_if, explained_by_a_tree, placed, regrouped, with_a_hidden_sum};
 pub use sharing::{shared, shared_at_once};
@@ -155,7 +157,10 @@ pub fn improved(evidence: &Evidence, known: Fitted) -> Fitted {
     if improved.contradicted == 0 {
         return improved;
     }
-    if let Some(explained) = explained_by_a_tree(evidence, &known.model) {
+    // Turns that explain NaNs may contradict numbers.
+    let by_nans =
+        || [&improved, &known].into_iter().find_map(|found| explained_by_nans(evidence, &found.model));
+    if let Some(explained) = explained_by_a_tree(evidence, &known.model).or_else(by_nans) {
         return explained;
     }
     match with_a_hidden_sum(evidence, &known) {

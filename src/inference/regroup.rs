@@ -15,7 +15,7 @@ mod hidden;
 mod summands;
 
 use chains::{chained, dots_chained, exchanged};
-pub use hidden::hidden;
+pub use hidden::{hidden, hidden_exactly};
 use summands::{added_after, dissolved, dissolved_apart, taken_in, taken_over};
 
 /// A tree whose sums carry their rules.

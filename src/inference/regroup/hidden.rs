@@ -14,22 +14,40 @@ use crate::inference::knobs::MOST_FRACTION_BITS;
 pub fn hidden(model: &Model) -> Vec<(Model, RuleId)> {
     let of_groups = Rule {
         added: Added::Fused(Fused::uniform(MOST_FRACTION_BITS, Rounding::TowardZero)),
-        normalised: Normalised::No { exponent: None },
+        normalised: OPEN,
         zero: ZeroSigns::IEEE,
         infinite_operands_first: false,
     };
+    let models = with_groups(model, &|_| of_groups.clone()).into_iter();
+    let numbered = models.map(|other| {
+        let rule = other.tree.rules.iter().position(|rule| *rule == of_groups).expect("a sum follows it");
+        (other, rule)
+    });
+    numbered.collect()
+}
+
+/// Every model in which some summands of an exact sum are summed exactly first, and their sum is handed on as it is; in all
+/// else as by the rule of that sum, so that no number shows it.
+pub fn hidden_exactly(model: &Model) -> Vec<Model> {
+    with_groups(model, &|rule| Rule { normalised: OPEN, ..rule.clone() })
+}
+
+/// What becomes of the sum of a group.
+const OPEN: Normalised = Normalised::No { exponent: None };
+
+/// Every model in which some summands of an exact sum are summed first, by what is made of that sum's rule.
+fn with_groups(model: &Model, of_groups: &dyn Fn(&Rule) -> Rule) -> Vec<Model> {
     let mut trees = Vec::new();
     changed(&term(model, model.tree.nodes.len() - 1), &mut trees, &|sum, rule| {
         let groupings = if rule.added == Added::Exact { groupings(sum) } else { Vec::new() };
-        let tree = |groups: Vec<Vec<usize>>| Term::Sum(grouped(sum, &groups, &of_groups), rule.clone());
+        let tree = |groups: Vec<Vec<usize>>| Term::Sum(grouped(sum, &groups, &of_groups(rule)), rule.clone());
         groupings.into_iter().map(|groups| (String::new(), tree(groups))).collect()
     });
-    let mut all: Vec<(Model, RuleId)> = Vec::new();
+    let mut all: Vec<Model> = Vec::new();
     for (_, tree) in trees {
         let other = with_tree(model, &tree);
-        let rule = other.tree.rules.iter().position(|rule| *rule == of_groups).expect("a sum follows it");
-        if other.check().is_ok() && !all.iter().any(|(known, _)| *known == other) {
-            all.push((other, rule));
+        if other.check().is_ok() && !all.contains(&other) {
+            all.push(other);
         }
     }
     all
