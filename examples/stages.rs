@@ -99,6 +99,11 @@ fn taken_over(rule: &Rule, other: &Rule) -> Vec<(&'static str, Rule)> {
     all
 }
 
+/// How many answers contradict a model.
+fn unexplained(evidence: &Evidence, model: &Model) -> usize {
+    fit::contradicted(model, evidence.answers.iter(), usize::MAX)
+}
+
 /// The summands of each sum of a model in which values meet.
 fn sums(model: &Model) -> BTreeSet<BTreeSet<Summand>> {
     nodewise::sums(model).into_iter().map(|sum| sum.into_iter().flatten().collect()).collect()
@@ -126,7 +131,7 @@ fn rules_alone(evidence: &Evidence, truth: &Model, timed: &Timed) {
     for (index, guess) in guesses.into_iter().enumerate() {
         let mut start = truth.clone();
         let known = std::mem::replace(&mut start.tree.rules[index], guess);
-        let before = fit::contradicted(&start, evidence.answers.iter(), usize::MAX);
+        let before = unexplained(evidence, &start);
         let found = nodewise::fit_shared(evidence, start, Start::Known, Effort::Usual);
         timed.step(
             &format!("rule {index} alone: {} of {before} answers unexplained", found.contradicted),
@@ -141,7 +146,7 @@ fn rules_alone(evidence: &Evidence, truth: &Model, timed: &Timed) {
             let contradicted = |changed: Rule| {
                 let mut model = truth.clone();
                 model.tree.rules[index] = changed;
-                fit::contradicted(&model, evidence.answers.iter(), usize::MAX)
+                unexplained(evidence, &model)
             };
             println!("  {} unexplained with the machine's other rules", contradicted(rule.clone()));
             for (what, changed) in taken_over(rule, &known) {
@@ -177,7 +182,7 @@ fn main() {
         timed.step("the end", None);
         println!("{} rounds, {} dot-adds", finding.rounds, finding.dot_adds);
         println!("{} million answers held against models", evidence.work().spent() / 1_000_000);
-        let contradicted = fit::contradicted(&truth, evidence.answers.iter(), usize::MAX);
+        let contradicted = unexplained(&evidence, &truth);
         println!("the machine's own model is contradicted by {contradicted}: {:?}", finding.conclusion);
         return;
     }
@@ -274,7 +279,7 @@ fn print_to_blame(evidence: &Evidence, found: &Model, truth: &Model) {
         let contradicted = |changed: Rule| {
             let mut model = found.clone();
             model.tree.rules[index] = changed;
-            fit::contradicted(&model, evidence.answers.iter(), usize::MAX)
+            unexplained(evidence, &model)
         };
         println!("  {} with the machine's rule {index}", contradicted(own.clone()));
         for (what, changed) in taken_over(&found.tree.rules[index], own) {
@@ -285,8 +290,7 @@ fn print_to_blame(evidence: &Evidence, found: &Model, truth: &Model) {
     let mut model = found.clone();
     for index in (0..truth.tree.rules.len()).rev() {
         model.tree.rules[index] = truth.tree.rules[index].clone();
-        let contradicted = fit::contradicted(&model, evidence.answers.iter(), usize::MAX);
-        println!("  {contradicted} with the machine's rules from {index} on");
+        println!("  {} with the machine's rules from {index} on", unexplained(evidence, &model));
     }
 }
 

@@ -158,8 +158,9 @@ pub fn improved(evidence: &Evidence, known: Fitted) -> Fitted {
         return improved;
     }
     // Turns that explain NaNs may contradict numbers.
-    let by_nans =
-        || [&improved, &known].into_iter().find_map(|found| explained_by_nans(evidence, &found.model));
+    let before = Some(&known).filter(|known| known.model != improved.model);
+    let mut models = std::iter::once(&improved).chain(before).map(|found| &found.model);
+    let by_nans = || models.find_map(|model| explained_by_nans(evidence, model));
     if let Some(explained) = explained_by_a_tree(evidence, &known.model).or_else(by_nans) {
         return explained;
     }

@@ -342,8 +342,9 @@ fn fit_in_order(
             let about = &sum.about;
             let is_far = |beam: &[Fitted], part: usize| beam[0].contradicted * part > about.len();
             // All others depend on the last sum's rule, which few answers are about.
-            let is_last = each_has_its_own && first.is_none() && sum.is_root && class == Class::Plain;
-            let unruled = is_last.then(|| beam.clone()).filter(|_| effort == Effort::Quick);
+            let is_whole = each_has_its_own && first.is_none();
+            let is_last = is_whole && sum.is_root && class == Class::Plain && effort == Effort::Quick;
+            let unruled = is_last.then(|| beam.clone());
             beam = sum.ruled(evidence, &mut search, beam, each, tolerated);
             // What explains everything of the sums above is hardly wrong about the tree.
             let is_promising = depth > 0 && !leaves_any && class == Class::Plain && !is_far(&beam, LED_ON);

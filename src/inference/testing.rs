@@ -3,7 +3,7 @@
 use mmaprobe_model::format::{FP16, FP32};
 use mmaprobe_model::scalar::Scalar;
 use mmaprobe_model::tree::Model;
-use mmaprobe_probes::{Signature, sparse};
+use mmaprobe_probes::{DotAdd, Signature, sparse};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::SeedableRng;
 
@@ -25,12 +25,14 @@ pub(super) fn sparse_answers(
 ) -> Vec<Answered> {
     let mut executor = Scalar::new(model).expect("it can be executed");
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
-    let mut answered = || {
-        let question = sparse::dot_add(signature, &mut rng);
-        let answer = executor.execute(&evidence::inputs(signature, &question));
-        Answered::new(signature, 0, question, answer)
-    };
-    (0..number).map(|_| answered()).collect()
+    let mut next = || answered(signature, &mut executor, sparse::dot_add(signature, &mut rng));
+    (0..number).map(|_| next()).collect()
+}
+
+/// What a model answers to a question.
+pub(super) fn answered(signature: &Signature, executor: &mut Scalar, question: DotAdd) -> Answered {
+    let answer = executor.execute(&evidence::inputs(signature, &question));
+    Answered::new(signature, 0, question, answer)
 }
 
 /// A device whose only instruction computes a model, in tiles of m by n.

@@ -139,7 +139,10 @@ mod tests {
                 turned.iter().any(|turned| turned.model.tree.rules[0].normalised == Normalised::To(round));
             assert!(has, "{format}");
         }
-        let kept = |turned: &Turned| matches!(turned.model.tree.rules[0].normalised, Normalised::To(round) if round.subnormals == Subnormals::Kept);
+        let kept = |turned: &Turned| {
+            let normalised = turned.model.tree.rules[0].normalised;
+            matches!(normalised, Normalised::To(RoundTo { subnormals: Subnormals::Kept, .. }))
+        };
         assert!(!turned.iter().any(kept), "one that flushes nothing is another turn");
     }
 }

@@ -18,7 +18,7 @@ const SUMS: usize = 4;
 const TOLD: u64 = 50_000_000;
 
 /// A model that explains every answer where only NaNs contradict this one: with another rule for NaNs, in a tree with more
-/// sums [hidden](regroup::hidden) in exact ones, if there is one. Deterministic for any number of threads.
+/// sums [hidden](regroup::hidden_exactly) in exact ones, if there is one. Deterministic for any number of threads.
 pub(super) fn explained_by_nans(evidence: &Evidence, known: &Model) -> Option<Fitted> {
     let mut answers: Vec<&Answered> = evidence.answers.iter().collect();
     // What is about NaNs tells models apart that say the same about numbers: a stable sort.
@@ -65,7 +65,7 @@ mod tests {
 
     use super::*;
     use crate::device::Device;
-    use crate::inference::{evidence, testing};
+    use crate::inference::testing;
 
     /// Four products and c in one exact sum, or the last two products in one of their own.
     fn model(is_nested: bool) -> Model {
@@ -106,8 +106,7 @@ mod tests {
         let [one, half, infinity] = [0x3c00, 0x3800, 0x7c00];
         let mut ask = |a: Vec<u64>, b: Vec<u64>, c| {
             let question = DotAdd { a, b, c, sa: Vec::new(), sb: Vec::new() };
-            let answer = executor.execute(&evidence::inputs(&signature, &question));
-            evidence.answers.push(Answered::new(&signature, 0, question, answer));
+            evidence.answers.push(testing::answered(&signature, &mut executor, question));
         };
         for first in 0..8 {
             for second in first + 1..9 {

@@ -67,7 +67,7 @@ mod tests {
 
     use super::*;
     use crate::device::Device;
-    use crate::inference::{evidence, testing};
+    use crate::inference::testing;
 
     const SIGNATURE: Signature = Signature { k: 4, a: BF16, b: BF16, c: FP32, d: FP32, scale: None };
 
@@ -103,8 +103,7 @@ mod tests {
                 (a[k], b[k]) = (of_a, of_b);
             }
             let question = DotAdd { a, b, c: 1 << 31, sa: Vec::new(), sb: Vec::new() };
-            let answer = executor.execute(&evidence::inputs(&SIGNATURE, &question));
-            Answered::new(&SIGNATURE, 0, question, answer)
+            testing::answered(&SIGNATURE, &mut executor, question)
         };
         let mut all = Vec::new();
         for k in 0..4 {
