@@ -146,6 +146,9 @@ pub trait Progress: Sync {
     fn step(&self, what: &str, length: Option<u64>);
     /// Part of a step is done.
     fn advance(&self, amount: u64);
+    /// Inference has come to a model, which may leave some of the evidence unexplained; `what` is what becomes of it. For those
+    /// who work on the inference: nothing need be done.
+    fn model(&self, _what: &str, _model: &Model, _evidence: &Evidence) {}
 }
 
 /// Says nothing.
@@ -255,6 +258,7 @@ pub fn characterize_with(
             finding.conclusion = Conclusion::Unexplained(smallest);
             return Ok(given_up(evidence, finding));
         }
+        progress.model("found", &found.model, evidence);
         if evidence.move_contradictions(&found.model) {
             moves += 1;
             if moves > MOVES {

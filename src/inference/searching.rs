@@ -29,6 +29,7 @@ const TIME: u64 = 1000;
 /// Says what is done next, and what the best model so far leaves unexplained.
 fn say(progress: &dyn Progress, evidence: &Evidence, what: &str, best: &Fitted) {
     let (left, all) = (best.contradicted, evidence.answers.len());
+    progress.model(what, &best.model, evidence);
     progress.step(&format!("{what} ({left} of {all} answers left)"), None);
 }
 
@@ -64,6 +65,7 @@ fn again(
     progress: &dyn Progress,
 ) -> Result<Searched, DeviceError> {
     progress.step("search for rules", None);
+    progress.model("refuted", &last.model, evidence);
     let mut known = last.clone();
     let mut improved = looking::improved(evidence, known.clone());
     // What explained an answer that contradicted an earlier one may have led astray.
@@ -99,7 +101,9 @@ fn again(
         }
     }
     let improved = told_more(evidence, improved, seed.wrapping_add(4 * TIME * DISPUTES), progress)?;
+    progress.model("improved", &improved.model, evidence);
     let found = looking::known(evidence, known, improved);
+    progress.model("looked at longer", &found.model, evidence);
     let found = pursued(evidence, Some(outline), found, seed.wrapping_add(3 * TIME * DISPUTES), progress)?;
     Ok(Searched::Best(Box::new(found)))
 }

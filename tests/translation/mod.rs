@@ -1,4 +1,4 @@
-//! Random machines written down as sum trees, for tests and for `examples/stages.rs`. The inference never sees this.
+//! Random machines written down as sum trees, for tests and for `examples/stages`. The inference never sees this.
 
 use mmaprobe::model::format::{Overflow, RoundTo, Subnormals, Tininess};
 use mmaprobe::model::tree::{

@@ -1,21 +1,26 @@
 //! Where the inference fails on a random machine: which steps take how long, whether the machine's own tree is among
 //! those that looks start from, or which of its sums are, and whether rules are found in it.
 //!
-//!     cargo run --release --example stages -- SEED INDEX [order|rules|shared|tree|all]
+//!     cargo run --release --example stages -- SEED INDEX [order|rules|shared|tree|models|all]
 //!
 //! `shared` looks for rules that sums of the machine's own tree share, and `tree` then for a rule of each.
+//! `models` says of every model that is come to which sums of the machine it lacks, which of its rules are other ones, and
+//! whether what has been asked shows that.
 //! `rules` looks for each rule of the machine from the right others, which may change on the way, and says which differences
 //! of what is found show.
 //!
 //! For those who work on the inference. Unlike `selftest`, this knows the machine.
 
-#[path = "../tests/translation/mod.rs"]
+#[path = "../../tests/translation/mod.rs"]
 mod translation;
+
+mod differences;
 
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 use std::time::Instant;
 
+use differences::{print_unexplained, taken_over, unexplained};
 use mmaprobe::device::Device;
 use mmaprobe::device::machine::MachineDevice;
 use mmaprobe::inference::alike::{self, Sharing};
@@ -25,27 +30,33 @@ use mmaprobe::inference::nodewise::{self, Effort, Start};
 use mmaprobe::inference::skeleton;
 use mmaprobe::inference::{Options, Progress, asking, characterize_with, fit};
 use mmaprobe::model::Model;
-use mmaprobe::model::format::{Format, RoundTo};
-use mmaprobe::model::scalar::Scalar;
-use mmaprobe::model::tree::{Added, Fused, Normalised, Rule};
+use mmaprobe::model::format::RoundTo;
+use mmaprobe::model::tree::{Added, Normalised, Rule};
 use mmaprobe_machines::{Unit, generate, words};
-use mmaprobe_probes::{DotAdd, Summand};
+use mmaprobe_probes::Summand;
 
 /// Random dot-adds that a model is validated on: as many as `selftest` takes by default.
 const VALIDATED: u64 = 100_000;
 
-/// Unexplained answers that are printed.
-const SHOWN: usize = 30;
-
 /// Steps with the time at which each begins, on stderr.
-struct Timed(Instant);
+struct Timed {
+    began: Instant,
+    /// The machine's own model, if every model that is come to is to be held beside it, on stdout.
+    truth: Option<Model>,
+}
 
 impl Progress for Timed {
     fn step(&self, what: &str, _: Option<u64>) {
-        eprintln!("{:7.1} s  {what}", self.0.elapsed().as_secs_f64());
+        eprintln!("{:7.1} s  {what}", self.began.elapsed().as_secs_f64());
     }
 
     fn advance(&self, _: u64) {}
+
+    fn model(&self, what: &str, model: &Model, evidence: &Evidence) {
+        let Some(truth) = &self.truth else { return };
+        println!("{:7.1} s  {what}", self.began.elapsed().as_secs_f64());
+        differences::print(model, truth, evidence);
+    }
 }
 
 /// The tree of a model, with rules that say nothing: exact sums, the last rounded to d, those inside as they are rounded
@@ -62,46 +73,6 @@ fn unruled(truth: &Model) -> Model {
     let mut start = truth.clone();
     start.tree.rules = truth.tree.rules.iter().map(rule).collect();
     start
-}
-
-/// What is different about a rule, each alone: what it is, and the rule with that as in another.
-fn taken_over(rule: &Rule, other: &Rule) -> Vec<(&'static str, Rule)> {
-    let with_added = |what, added| (what, Rule { added, ..rule.clone() });
-    let with_normalised = |what, normalised| (what, Rule { normalised, ..rule.clone() });
-    let mut all = vec![
-        with_added("addition", other.added.clone()),
-        with_normalised("result", other.normalised),
-        ("signs of zeros", Rule { zero: other.zero, ..rule.clone() }),
-        ("infinities", Rule { infinite_operands_first: other.infinite_operands_first, ..rule.clone() }),
-    ];
-    if let (Added::Fused(own), Added::Fused(other)) = (&rule.added, &other.added) {
-        let each = [
-            ("alignment", Fused { alignment: other.alignment.clone(), ..own.clone() }),
-            ("exponents", Fused { exponents: other.exponents, ..own.clone() }),
-            ("floor", Fused { floor: other.floor, ..own.clone() }),
-            ("zeros' exponents", Fused { zeros: other.zeros, ..own.clone() }),
-            ("carry", Fused { carry: other.carry, ..own.clone() }),
-            ("sticky bit", Fused { sticky: other.sticky, ..own.clone() }),
-        ];
-        all.extend(each.map(|(what, fused)| with_added(what, Added::Fused(fused))));
-    }
-    if let (Normalised::To(own), Normalised::To(other)) = (rule.normalised, other.normalised) {
-        let bits = RoundTo { format: other.format, fraction_bits: other.fraction_bits, ..own };
-        let each = [
-            ("result's format and bits", bits),
-            ("result's rounding", RoundTo { rounding: other.rounding, ..own }),
-            ("subnormal results", RoundTo { subnormals: other.subnormals, ..own }),
-            ("overflow", RoundTo { overflow: other.overflow, ..own }),
-        ];
-        all.extend(each.map(|(what, round)| with_normalised(what, Normalised::To(round))));
-    }
-    all.retain(|(_, changed)| changed != rule);
-    all
-}
-
-/// How many answers contradict a model.
-fn unexplained(evidence: &Evidence, model: &Model) -> usize {
-    fit::contradicted(model, evidence.answers.iter(), usize::MAX)
 }
 
 /// The summands of each sum of a model in which values meet.
@@ -165,7 +136,7 @@ fn rules_alone(evidence: &Evidence, truth: &Model, timed: &Timed) {
 
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let usage = "usage: stages SEED INDEX [order|rules|shared|tree|all]";
+    let usage = "usage: stages SEED INDEX [order|rules|shared|tree|models|all]";
     let [seed, index] = [0, 1].map(|at| arguments.get(at).and_then(|text| text.parse().ok()).expect(usage));
     let what = arguments.get(2).map_or("all", String::as_str);
     let machine = generate::machine(seed, index);
@@ -175,8 +146,8 @@ fn main() {
     let instruction = &device.instructions()[0];
     let options = Options { validate: VALIDATED, seed: 1 };
     let began = Instant::now();
-    let timed = Timed(began);
-    if what == "all" {
+    let timed = Timed { began, truth: (what == "models").then(|| truth.clone()) };
+    if ["all", "models"].contains(&what) {
         let mut evidence = Evidence::new(&device, instruction);
         let finding = characterize_with(&mut evidence, &options, &timed).expect("a machine answers");
         timed.step("the end", None);
@@ -307,27 +278,5 @@ fn print_rules(found: &Model, truth: &Model) {
         for (index, rule) in model.tree.rules.iter().enumerate() {
             println!("  {what} {index}: {rule:?}");
         }
-    }
-}
-
-/// Prints some of the answers that a model does not explain: the summands that are not zero, d, and what the model makes
-/// of them.
-fn print_unexplained(evidence: &Evidence, model: &Model) {
-    let mut executor = Scalar::new(model).expect("a fitted model can be executed");
-    let fp64 = RoundTo::nearest_even(Format::named("fp64").expect("a known format"));
-    let value = |format: &Format, bits: u64| f64::from_bits(fp64.convert(format, bits));
-    let signature = evidence.signature();
-    let unexplained = evidence.answers.iter().filter(|answered| !fit::explains(&mut executor, answered));
-    for answered in unexplained.take(SHOWN) {
-        let DotAdd { a, b, c, .. } = &answered.question;
-        let products = a.iter().zip(b).enumerate().filter_map(|(k, (&a, &b))| {
-            let [a, b] = [value(&signature.a, a), value(&signature.b, b)];
-            (a != 0.0 && b != 0.0).then(|| format!("p{k} {a:e}*{b:e}"))
-        });
-        let summands: Vec<String> = products.chain([format!("c {:e}", value(&signature.c, *c))]).collect();
-        let d = value(&signature.d, answered.answer);
-        let modelled = Scalar::new(model).expect("a fitted model can be executed").execute(&answered.inputs);
-        let modelled = value(&signature.d, modelled);
-        println!("  {:?}: {}: d {d:e}, modelled {modelled:e}", answered.class, summands.join(", "));
     }
 }

@@ -1,0 +1,121 @@
+//! What tells a model that was found from that of the machine.
+
+use std::collections::BTreeSet;
+
+use mmaprobe::inference::evidence::Evidence;
+use mmaprobe::inference::fit;
+use mmaprobe::inference::nodewise::{self, Meeting};
+use mmaprobe::model::Model;
+use mmaprobe::model::format::{Format, RoundTo};
+use mmaprobe::model::scalar::Scalar;
+use mmaprobe::model::tree::{Added, Fused, Normalised, Rule};
+use mmaprobe_probes::{DotAdd, Summand};
+
+/// Unexplained answers that are printed.
+const SHOWN: usize = 30;
+
+/// What is different about a rule, each alone: what it is, and the rule with that as in another.
+pub fn taken_over(rule: &Rule, other: &Rule) -> Vec<(&'static str, Rule)> {
+    let with_added = |what, added| (what, Rule { added, ..rule.clone() });
+    let with_normalised = |what, normalised| (what, Rule { normalised, ..rule.clone() });
+    let mut all = vec![
+        with_added("addition", other.added.clone()),
+        with_normalised("result", other.normalised),
+        ("signs of zeros", Rule { zero: other.zero, ..rule.clone() }),
+        ("infinities", Rule { infinite_operands_first: other.infinite_operands_first, ..rule.clone() }),
+    ];
+    if let (Added::Fused(own), Added::Fused(other)) = (&rule.added, &other.added) {
+        let each = [
+            ("alignment", Fused { alignment: other.alignment.clone(), ..own.clone() }),
+            ("exponents", Fused { exponents: other.exponents, ..own.clone() }),
+            ("floor", Fused { floor: other.floor, ..own.clone() }),
+            ("zeros' exponents", Fused { zeros: other.zeros, ..own.clone() }),
+            ("carry", Fused { carry: other.carry, ..own.clone() }),
+            ("sticky bit", Fused { sticky: other.sticky, ..own.clone() }),
+        ];
+        all.extend(each.map(|(what, fused)| with_added(what, Added::Fused(fused))));
+    }
+    if let (Normalised::To(own), Normalised::To(other)) = (rule.normalised, other.normalised) {
+        let bits = RoundTo { format: other.format, fraction_bits: other.fraction_bits, ..own };
+        let each = [
+            ("result's format and bits", bits),
+            ("result's rounding", RoundTo { rounding: other.rounding, ..own }),
+            ("subnormal results", RoundTo { subnormals: other.subnormals, ..own }),
+            ("overflow", RoundTo { overflow: other.overflow, ..own }),
+        ];
+        all.extend(each.map(|(what, round)| with_normalised(what, Normalised::To(round))));
+    }
+    all.retain(|(_, changed)| changed != rule);
+    all
+}
+
+/// How many answers contradict a model.
+pub fn unexplained(evidence: &Evidence, model: &Model) -> usize {
+    fit::contradicted(model, evidence.answers.iter(), usize::MAX)
+}
+
+/// Prints some of the answers that a model does not explain: the summands that are not zero, d, and what the model makes
+/// of them.
+pub fn print_unexplained(evidence: &Evidence, model: &Model) {
+    let mut executor = Scalar::new(model).expect("a fitted model can be executed");
+    let fp64 = RoundTo::nearest_even(Format::named("fp64").expect("a known format"));
+    let value = |format: &Format, bits: u64| f64::from_bits(fp64.convert(format, bits));
+    let signature = evidence.signature();
+    let unexplained = evidence.answers.iter().filter(|answered| !fit::explains(&mut executor, answered));
+    for answered in unexplained.take(SHOWN) {
+        let DotAdd { a, b, c, .. } = &answered.question;
+        let products = a.iter().zip(b).enumerate().filter_map(|(k, (&a, &b))| {
+            let [a, b] = [value(&signature.a, a), value(&signature.b, b)];
+            (a != 0.0 && b != 0.0).then(|| format!("p{k} {a:e}*{b:e}"))
+        });
+        let summands: Vec<String> = products.chain([format!("c {:e}", value(&signature.c, *c))]).collect();
+        let d = value(&signature.d, answered.answer);
+        let modelled = Scalar::new(model).expect("a fitted model can be executed").execute(&answered.inputs);
+        let modelled = value(&signature.d, modelled);
+        println!("  {:?}: {}: d {d:e}, modelled {modelled:e}", answered.class, summands.join(", "));
+    }
+}
+
+/// The summands of a sum.
+fn summands(meeting: &Meeting) -> BTreeSet<Summand> {
+    meeting.sum.iter().flatten().copied().collect()
+}
+
+/// Prints what a model leaves unexplained, the sums that it lacks or has beside those of the machine, and where one of its
+/// rules is not the machine's, what is left with that, or with one thing about it. Alignments go by place.
+pub fn print(model: &Model, truth: &Model, evidence: &Evidence) {
+    let [model, truth] = [model, truth].map(|model| nodewise::individual(model).0);
+    println!("{} of {} answers unexplained", unexplained(evidence, &model), evidence.answers.len());
+    print_unexplained(evidence, &model);
+    let operands = |model: &Model| [&model.a, &model.b, &model.c].map(|read| read.subnormals);
+    if (operands(&model), &model.product) != (operands(&truth), &truth.product) {
+        println!("  found: {:?}, {:?}", operands(&model), model.product);
+        println!("  truth: {:?}, {:?}", operands(&truth), truth.product);
+    }
+    let [found, own] = [&model, &truth].map(nodewise::meetings);
+    for meeting in &own {
+        let Some(same) = found.iter().find(|other| summands(other) == summands(meeting)) else {
+            println!("  no sum of {:?}, rule {}", meeting.sum, meeting.rule);
+            continue;
+        };
+        let [rule, of_truth] = [&model.tree.rules[same.rule], &truth.tree.rules[meeting.rule]];
+        let left = |changed: &Rule| {
+            let mut other = model.clone();
+            other.tree.rules[same.rule] = changed.clone();
+            unexplained(evidence, &other)
+        };
+        let each = taken_over(rule, of_truth);
+        if each.is_empty() {
+            continue;
+        }
+        let each: Vec<String> =
+            each.iter().map(|(what, changed)| format!("{} with its {what}", left(changed))).collect();
+        println!("  {} with the machine's rule {}: {}", left(of_truth), meeting.rule, each.join(", "));
+        println!("    found: {rule:?}");
+        println!("    truth: {of_truth:?}");
+    }
+    for other in found.iter().filter(|other| !own.iter().any(|meeting| summands(meeting) == summands(other)))
+    {
+        println!("  a sum of {:?}, which the machine lacks", other.sum);
+    }
+}
