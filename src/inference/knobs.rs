@@ -6,6 +6,7 @@
 mod cutoff;
 mod ends;
 mod everywhere;
+mod filed;
 mod joint;
 mod lone;
 mod nans;
@@ -25,10 +26,10 @@ use super::evidence::{Class, Evidence};
 pub use cutoff::turn_cutoff;
 pub use ends::{turn_ends, turn_ends_of_each, turn_open_ends};
 pub use everywhere::turn_everywhere;
+pub use filed::turn_filed;
 pub use joint::{
     aligned_at, alignment_of_each, split, turn_alignments, turn_alike, turn_each_alignment,
-    turn_exact_but_far, turn_far, turn_filed, turn_kind, turn_near_far, turn_not_far, turn_positions,
-    turn_zeros,
+    turn_exact_but_far, turn_far, turn_kind, turn_near_far, turn_not_far, turn_positions, turn_zeros,
 };
 pub use lone::turn_lone;
 pub use nans::nan_rules;

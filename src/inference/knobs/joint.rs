@@ -7,7 +7,7 @@ use mmaprobe_model::tree::{Added, Alignment, Exponents, Far, Fused, Model, Node,
 use mmaprobe_model::{Rounding, Shared};
 use mmaprobe_probes::Signature;
 
-use super::rule::{MOST_DISTANCE, MOST_FRACTION_BITS, MOST_OPEN_EXPONENT, ZEROS, intermediate};
+use super::rule::{MOST_DISTANCE, MOST_FRACTION_BITS, ZEROS, intermediate};
 use super::words::sum_words;
 use super::{Knob, Scope, Shape, Turned};
 
@@ -148,37 +148,6 @@ pub fn turn_zeros(model: &Model, scope: Scope) -> Vec<Turned> {
                     let knob = Knob { what: "exponents as a whole".to_string(), rule: Some(rule) };
                     turned.push(Turned { knob, choice, model: other });
                 }
-            }
-        }
-    }
-    turned
-}
-
-/// Models in which sums that are handed on under a fixed exponent have another one, and those that they are handed to
-/// keep as many more bits, or as many fewer: where that exponent is the largest, the two together make no difference.
-pub fn turn_filed(model: &Model, scope: Scope) -> Vec<Turned> {
-    let mut turned = Vec::new();
-    for (rule, own) in rules(model, scope) {
-        let Normalised::No { exponent: Some(current) } = own.normalised else { continue };
-        for exponent in -MOST_OPEN_EXPONENT..=MOST_OPEN_EXPONENT {
-            let mut other = model.clone();
-            let more = exponent - current;
-            let mut is_possible = more != 0;
-            for (index, rule_of_other) in other.tree.rules.iter_mut().enumerate() {
-                if index == rule {
-                    rule_of_other.normalised = Normalised::No { exponent: Some(exponent) };
-                } else if let Added::Fused(fused) = &mut rule_of_other.added {
-                    for alignment in &mut fused.alignment {
-                        let bits = alignment.fraction_bits as i32 + more;
-                        is_possible &= (0..=MOST_FRACTION_BITS as i32).contains(&bits);
-                        alignment.fraction_bits = bits.max(0) as u32;
-                    }
-                }
-            }
-            if is_possible {
-                let knob = Knob { what: "fixed exponent and fraction bits".to_string(), rule: Some(rule) };
-                let choice = format!("{more:+} bits beside 2^{exponent}");
-                turned.push(Turned { knob, choice, model: other });
             }
         }
     }
@@ -422,7 +391,8 @@ pub fn turn_exact_but_far(model: &Model) -> Vec<Turned> {
     turned
 }
 
-fn rules(model: &Model, scope: Scope) -> impl Iterator<Item = (RuleId, &Rule)> {
+/// The rules of a model that may be turned.
+pub(super) fn rules(model: &Model, scope: Scope) -> impl Iterator<Item = (RuleId, &Rule)> {
     model.tree.rules.iter().enumerate().filter(move |(rule, _)| scope.has(*rule))
 }
 
