@@ -20,6 +20,17 @@ pub(crate) const HEADROOM: i32 = 3;
 /// A sum: for each of its summands, the products and c that are in it.
 pub type Sum = Vec<Vec<Summand>>;
 
+/// What a sum is added to next in the smallest of these sums that it is in: the products and c in that, but for its own. What
+/// cancels one of its summands there does so before sums further up round the rest away. Nothing, if it is in none.
+pub fn beside(sum: &Sum, sums: &[Sum]) -> Vec<Summand> {
+    let has = |sum: &Sum, summand: &Summand| sum.iter().any(|leaves| leaves.contains(summand));
+    let leaves = |sum: &Sum| sum.iter().map(Vec::len).sum::<usize>();
+    let is_around =
+        |other: &&Sum| leaves(other) > leaves(sum) && sum.iter().flatten().all(|summand| has(other, summand));
+    let next = sums.iter().filter(is_around).min_by_key(|other| leaves(other));
+    next.into_iter().flatten().flatten().copied().filter(|summand| !has(sum, summand)).collect()
+}
+
 /// How long significands are in questions about sums.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Significands {
@@ -42,8 +53,9 @@ pub fn probe(
     let dot_adds = sums
         .iter()
         .flat_map(|sum| {
+            let beside = beside(sum, sums);
             let asked = (0..each).filter_map(|_| {
-                let values = values(signature, sum, within, rng);
+                let values = values(signature, (sum, &beside), within, rng);
                 match significands {
                     Significands::Long if below(2, rng) == 0 => with_a_long_one(signature, values, rng),
                     _ => place::question(signature, &values),
@@ -95,10 +107,10 @@ pub fn range(signature: &Signature) -> Probe {
     }
 }
 
-/// Values of some summands that tell about a sum.
+/// Values of some summands that tell about a sum, which is added to these next.
 fn values(
     signature: &Signature,
-    sum: &Sum,
+    (sum, beside): (&Sum, &[Summand]),
     within: &RangeInclusive<i32>,
     rng: &mut (impl Rng + ?Sized),
 ) -> Vec<(Summand, Dyadic)> {
@@ -122,6 +134,8 @@ fn values(
         let used: Vec<Summand> = values.iter().map(|(summand, _)| *summand).collect();
         let free: Vec<Summand> = signature.summands().filter(|summand| !used.contains(summand)).collect();
         let outside: Vec<Summand> = free.iter().copied().filter(|summand| !inside(summand)).collect();
+        let near: Vec<Summand> = outside.iter().copied().filter(|summand| beside.contains(summand)).collect();
+        let outside = if near.is_empty() || below(2, rng) == 0 { outside } else { near };
         let from = if outside.is_empty() || below(4, rng) == 0 { &free } else { &outside };
         if !from.is_empty() {
             values.push((from[below(from.len() as u64, rng) as usize], -values[0].1));
@@ -181,7 +195,7 @@ fn distance(rng: &mut (impl Rng + ?Sized)) -> i32 {
 }
 
 /// A number of about 2^`exponent`: a power of two, or one with few bits, all ones or a bit far below.
-fn number(exponent: i32, rng: &mut (impl Rng + ?Sized)) -> Dyadic {
+pub(crate) fn number(exponent: i32, rng: &mut (impl Rng + ?Sized)) -> Dyadic {
     let (significand, bits) = match below(8, rng) {
         0..=2 => (1, 0),
         3 | 4 => (2 + below(2, rng), 1),
@@ -237,6 +251,18 @@ mod tests {
             set.into_iter().for_each(|k| asked[k] += 1);
         }
         assert!(asked[2..].iter().all(|&count| count > 20), "{asked:?}");
+    }
+
+    #[test]
+    fn what_a_sum_is_added_to_next_is_the_rest_of_the_smallest_around_it() {
+        let product = |k| vec![Summand::Product(k)];
+        let pair: Sum = vec![product(0), product(1)];
+        let four: Sum = vec![vec![Summand::Product(0), Summand::Product(1)], product(2), product(3)];
+        let last: Sum = vec![(0..4).map(Summand::Product).collect(), vec![Summand::C]];
+        let sums = [last.clone(), pair.clone(), four.clone()];
+        assert_eq!(beside(&pair, &sums), [2, 3].map(Summand::Product));
+        assert_eq!(beside(&four, &sums), [Summand::C]);
+        assert!(beside(&last, &sums).is_empty());
     }
 
     #[test]

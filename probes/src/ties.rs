@@ -21,6 +21,8 @@ use crate::sums::{self, HEADROOM, Sum};
 pub struct Cut {
     /// The sum. It has two summands or more, each with a product or c in it.
     pub sum: Sum,
+    /// What the sum is [added to next](sums::beside).
+    pub beside: Vec<Summand>,
     /// Which of its summands loses them where it is aligned; none where the result does.
     pub place: Option<usize>,
     /// Fraction bits that are kept, below the largest summand's exponent, or the result's; none where nothing seems to be
@@ -33,7 +35,9 @@ pub struct Cut {
 }
 
 /// So many questions about a cut tell all roundings apart.
-pub const EACH: usize = 24;
+pub const EACH: usize = 32;
+/// And so many from which distance on summands are rounded otherwise, of sums that keep no more bits than most do.
+pub const CLOSELY: usize = 4 * EACH;
 
 /// A step of two ulps, in quarters of one: so many more are lost in the same way.
 const TWO_ULPS: u64 = 8;
@@ -55,6 +59,9 @@ enum Way {
     Own,
     /// What is larger is a result, or a midpoint of two.
     Deciding,
+    /// What is larger is a power of two, which is cancelled, and so is what is kept of the small one, or nearly all of it:
+    /// however many bits that has, no other sum rounds the rest away.
+    Both,
 }
 
 /// Random questions about what is lost at each of these cuts, so many each. The values lie `within` these exponents as far as
@@ -86,13 +93,18 @@ struct Chosen {
     /// A third of the same sum, if it has one, and one outside.
     inside: Option<Summand>,
     outside: Option<Summand>,
+    /// Two others, as near as there are.
+    others: Option<[Summand; 2]>,
 }
+
+/// One of so many questions does not prefer what the sum is added to next.
+const ANYWHERE: u64 = 4;
 
 impl Chosen {
     /// Any for a cut, if the sum has enough.
     fn any(
         signature: &Signature,
-        Cut { sum, place, .. }: &Cut,
+        Cut { sum, beside, place, .. }: &Cut,
         rng: &mut (impl Rng + ?Sized),
     ) -> Option<Chosen> {
         let mut children: Vec<usize> = (0..sum.len()).collect();
@@ -110,8 +122,25 @@ impl Chosen {
             (any(&sum[small]), any(&sum[large]), third.map(|third| any(&sum[third])));
         let is_inside = |summand: &Summand| sum.iter().any(|leaves| leaves.contains(summand));
         let outside: Vec<Summand> = signature.summands().filter(|summand| !is_inside(summand)).collect();
-        let outside = (!outside.is_empty()).then(|| any(&outside));
-        Some(Chosen { small, large, inside, outside })
+        let near = if beside.is_empty() { &outside } else { beside };
+        let mut nearest: Vec<Summand> = inside.into_iter().collect();
+        for _ in 0..2 {
+            let left = |from: &[Summand]| -> Vec<Summand> {
+                from.iter().copied().filter(|summand| !nearest.contains(summand)).collect()
+            };
+            let (near, outside) = (left(near), left(&outside));
+            let from = if near.is_empty() { outside } else { near };
+            if !from.is_empty() {
+                nearest.push(any(&from));
+            }
+        }
+        let others = nearest.first_chunk().copied();
+        let outside = match below(ANYWHERE, rng) {
+            0 => &outside,
+            _ => near,
+        };
+        let outside = (!outside.is_empty()).then(|| outside[below(outside.len() as u64, rng) as usize]);
+        Some(Chosen { small, large, inside, outside, others })
     }
 
     /// The one that cancels what is larger or above: inside, it leaves what was aligned, and outside what the sum was
@@ -121,7 +150,7 @@ impl Chosen {
     }
 }
 
-/// Values of two or three summands that show what is lost at a cut: in turn, in each way, midpoints next to an even and an
+/// Values of two to four summands that show what is lost at a cut: in turn, in each way, midpoints next to an even and an
 /// odd number of ulps, three quarters and one, of either sign.
 fn values(
     signature: &Signature,
@@ -149,21 +178,27 @@ fn values(
         (Way::Beside, is_cancelled || midpoint.is_none()),
         (Way::Own, place.is_some() && depth <= most),
         (Way::Deciding, place.is_some()),
+        (Way::Both, place.is_some() && chosen.others.is_some() && most.min(fraction_bits + 1) >= FEW),
     ]
     .into_iter()
     .filter_map(|(way, is_possible)| is_possible.then_some(way))
     .collect();
     let way = ways[turn % ways.len()];
     let turn = turn / ways.len();
-    let quarters = [2, 6, 3, 1][turn % 4];
-    let negative = turn / 4 % 2 == 1;
     // With a leading bit above the quarters the summand is not far below the largest: it may be rounded in another way there.
     let highest = most.min(fraction_bits + 1).min(match way {
         Way::Beside => of_result.unwrap_or(u32::MAX).saturating_add(2),
-        Way::Own | Way::Deciding => u32::MAX,
+        Way::Own | Way::Deciding | Way::Both => u32::MAX,
     });
+    // Every distance, one after the other, if enough is asked: with more than half of an ulp, and with less.
+    let distances = highest.saturating_sub(FEW) as usize + 1;
+    let (quarters, negative) = match way {
+        Way::Both => ([3, 1][(turn % distances + turn / distances) % 2], below(2, rng) == 1),
+        _ => ([2, 6, 3, 1][turn % 4], turn / 4 % 2 == 1),
+    };
     let above = match (way, below(3, rng)) {
         (Way::Own, _) => Some(depth),
+        (Way::Both, _) => Some(FEW + (turn % distances) as u32),
         _ if highest < FEW || way == Way::Deciding && !is_cancelled => None,
         (_, 0) => None,
         (_, 1) => Some(highest),
@@ -180,6 +215,7 @@ fn values(
     let (larger, third) = match way {
         Way::Own => (Dyadic { negative: !negative, ..power }, None),
         Way::Beside => (power, chosen.cancelling(place.is_some()).map(|summand| (summand, -power))),
+        Way::Both => (power, chosen.others.map(|[other, _]| (other, -power))),
         Way::Deciding => {
             // Where results are rounded in one direction, what is next to one of them decides.
             let larger = match midpoint.filter(|_| !is_cancelled || below(2, rng) == 0) {
@@ -198,7 +234,11 @@ fn values(
             (larger, third)
         }
     };
-    Some([(chosen.large, larger), (chosen.small, lost)].into_iter().chain(third).collect())
+    let fourth = chosen.others.filter(|_| way == Way::Both).map(|[_, other]| {
+        let kept = Dyadic { significand: leading, ..lost };
+        (other, -kept)
+    });
+    Some([(chosen.large, larger), (chosen.small, lost)].into_iter().chain(third).chain(fourth).collect())
 }
 
 #[cfg(test)]
@@ -242,7 +282,8 @@ mod tests {
     fn cut(place: Option<usize>, fraction_bits: u32) -> Cut {
         let summands = [Summand::C, Summand::Product(0), Summand::Product(1), Summand::Product(2)];
         let sum = summands.map(|summand| vec![summand]).to_vec();
-        Cut { sum, place, fraction_bits: Some(fraction_bits), of_summand: None, of_result: Some(OF_RESULT) }
+        let (of_summand, of_result) = (None, Some(OF_RESULT));
+        Cut { sum, beside: Vec::new(), place, fraction_bits: Some(fraction_bits), of_summand, of_result }
     }
 
     /// So many questions about a cut.
@@ -296,6 +337,43 @@ mod tests {
                 alignment[place] = Alignment { far, ..rounded(rounding) };
                 model(alignment, Rounding::NearestTiesToEven)
             });
+        }
+    }
+
+    /// ((p0 + p1) + c + p2) + p3, where the first sum is aligned so, and the others are rounded to few bits.
+    fn rounded_above(alignment: Alignment) -> Model {
+        let mut model = Model::chain_of_fma(FP16, FP32, 4);
+        let sum = |children: Vec<usize>, rule| Node::Sum { children, rule };
+        let leaves = (0..4).map(Node::Product).chain([Node::Accumulator]);
+        let sums = [sum(vec![0, 1], 1), sum(vec![5, 4, 2], 0), sum(vec![6, 3], 0)];
+        model.tree.nodes = leaves.chain(sums).collect::<Vec<_>>().into();
+        let few = RoundTo { fraction_bits: 5, ..RoundTo::nearest_even(FP32) };
+        model.tree.rules[0].normalised = Normalised::To(few);
+        let mut inner = model.tree.rules[0].clone();
+        let fused = Fused::uniform(0, Rounding::TowardZero);
+        inner.added = Added::Fused(Fused { alignment: vec![alignment].into(), ..fused });
+        inner.normalised = Normalised::No { exponent: None };
+        model.tree.rules.push(inner);
+        assert_eq!(model.check(), Ok(()));
+        model
+    }
+
+    /// From which distance on a summand is rounded otherwise, where the sums above keep hardly any bits.
+    #[test]
+    fn what_a_summand_with_many_bits_loses_shows_where_few_are_kept_above() {
+        // An even and an odd number of distances.
+        for bits in [BITS, BITS + 1] {
+            let sum = vec![vec![Summand::Product(0)], vec![Summand::Product(1)]];
+            let beside = vec![Summand::C, Summand::Product(2)];
+            let questions = questions(Cut { sum, beside, of_result: None, ..cut(Some(1), bits) }, CLOSELY);
+            let far = |distance| {
+                let far = Some(Far { distance, rounding: Rounding::TowardZero });
+                let rounding = Rounding::NearestTiesToZero;
+                answers(&rounded_above(Alignment { fraction_bits: bits, rounding, far }), &questions)
+            };
+            for distance in 6..16 {
+                assert_ne!(far(distance), far(distance + 1), "{bits} bits, from {distance} on");
+            }
         }
     }
 

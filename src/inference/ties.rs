@@ -2,6 +2,7 @@
 
 use mmaprobe_model::Model;
 use mmaprobe_model::tree::{Added, Node, Normalised, Rule};
+use mmaprobe_probes::sums;
 use mmaprobe_probes::ties::Cut;
 
 use super::nodewise::{self, Meeting};
@@ -10,7 +11,9 @@ use super::nodewise::{self, Meeting};
 /// result, where that is rounded.
 pub fn cuts(model: &Model) -> Vec<Cut> {
     let mut cuts = Vec::new();
+    let all = nodewise::sums(model);
     for Meeting { children, sum, rule, .. } in nodewise::meetings(model) {
+        let beside = sums::beside(&sum, &all);
         let rule = &model.tree.rules[rule];
         let of_result = rounded_to(rule);
         let aligned = children.iter().enumerate().map(|(at, &(place, child))| {
@@ -22,11 +25,13 @@ pub fn cuts(model: &Model) -> Vec<Cut> {
                 Node::Sum { rule, .. } => rounded_to(&model.tree.rules[*rule]),
                 _ => None,
             };
-            Cut { sum: sum.clone(), place: Some(at), fraction_bits, of_summand, of_result }
+            let (sum, beside) = (sum.clone(), beside.clone());
+            Cut { sum, beside, place: Some(at), fraction_bits, of_summand, of_result }
         });
         cuts.extend(aligned);
         if of_result.is_some() {
-            cuts.push(Cut { sum, place: None, fraction_bits: of_result, of_summand: None, of_result });
+            let (fraction_bits, of_summand) = (of_result, None);
+            cuts.push(Cut { sum, beside, place: None, fraction_bits, of_summand, of_result });
         }
     }
     cuts
@@ -79,6 +84,7 @@ mod tests {
         let outer = vec![vec![p0, p1], vec![Summand::C]];
         let cut = |sum: &Sum, place, fraction_bits, of_result| Cut {
             sum: sum.clone(),
+            beside: if *sum == inner { vec![Summand::C] } else { Vec::new() },
             place,
             fraction_bits,
             of_summand: None,
