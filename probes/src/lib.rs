@@ -19,6 +19,7 @@ pub mod nans;
 pub mod nesting;
 pub mod order;
 pub mod overflowing;
+pub mod pairs;
 pub mod place;
 pub mod precision;
 pub mod question;

@@ -228,6 +228,23 @@ pub fn lossy(signature: &Signature, best: &Fitted, trial: Trial) -> Vec<Fitted> 
     both.iter().flat_map(|combinations| combinations.best(best, trial)).collect()
 }
 
+/// The same of a sum that keeps a few bits more, or fewer, of the first summand than of the others, with a sticky bit and
+/// without. The best first.
+pub fn lossy_apart(best: &Fitted, trial: Trial) -> Vec<Fitted> {
+    let fused = knobs::aligned(&best.model.tree.rules[trial.rule].added);
+    let with = |alignment: Vec<Alignment>| Fused { alignment: alignment.into(), ..fused.clone() };
+    let both = alignments().flat_map(|first| {
+        let most = (first.fraction_bits + NEARBY).min(knobs::MOST_FRACTION_BITS);
+        let rest = first.fraction_bits.saturating_sub(NEARBY)..=most;
+        rest.map(move |fraction_bits| vec![first, Alignment { fraction_bits, ..first }])
+    });
+    let both = both.flat_map(|both| other_exponents(with(both)));
+    let added =
+        both.flat_map(|fused| [false, true].map(|sticky| Added::Fused(Fused { sticky, ..fused.clone() })));
+    let others = as_before(&best.model.tree.rules[trial.rule]);
+    Combinations { added: added.collect(), others }.best(best, trial)
+}
+
 /// Summands of a sum that are aligned one after the other, at most.
 pub const POSITIONS: usize = 40;
 

@@ -1,6 +1,7 @@
 //! Looking for rules: quickly in every structure, then sum by sum, then widely.
 
 mod blaming;
+mod hidden;
 mod nans;
 mod regrouping;
 mod sharing;
@@ -23,9 +24,10 @@ use super::search::Search;
 use super::structure::{self, Structure};
 use super::{Progress, alike, grid, nodewise};
 use blaming::with_blamed_rules_improved;
+use hidden::with_hidden_sums;
 use nans::explained_by_nans;
 pub use regrouping::best_regrouped;
-use regrouping::{REGROUPED, best_regrouped_if, explained_by_a_tree, placed, regrouped, with_a_hidden_sum};
+use regrouping::{REGROUPED, best_regrouped_if, explained_by_a_tree, placed, regrouped};
 pub use sharing::{shared, shared_at_once};
 pub use starts::Starts;
 use starts::distinct;
@@ -164,7 +166,7 @@ pub fn improved(evidence: &Evidence, known: Fitted) -> Fitted {
     if let Some(explained) = explained_by_a_tree(evidence, &known.model).or_else(by_nans) {
         return explained;
     }
-    match with_a_hidden_sum(evidence, &known) {
+    match with_hidden_sums(evidence, &known) {
         Some(shown) => better_of(evidence, shown, improved),
         None => improved,
     }

@@ -6,7 +6,6 @@ use rayon::prelude::*;
 use super::{Looked, better_of, improved_at_last};
 use crate::inference::evidence::{Answered, Class, Evidence, Stage};
 use crate::inference::fit::{self, Fitted, Turn};
-use crate::inference::grid::{self, Trial};
 use crate::inference::knobs::Turned;
 use crate::inference::regroup;
 
@@ -17,7 +16,7 @@ const CHANGES: usize = 3;
 /// Answers that contradict a model, and others, which other trees are tried on.
 const TRIED_ON: [usize; 2] = [100, 300];
 /// Trees whose rules are improved, and answers that models may be held against for each.
-const CHANGED: usize = 4;
+pub(super) const CHANGED: usize = 4;
 const EACH_CHANGED: u64 = 2_000_000;
 /// Where no more than so many answers contradict the model, those of more trees are: the right one may first explain a few
 /// answers less than wrong ones, until its new sums get rules of their own.
@@ -61,7 +60,12 @@ pub(super) fn regrouped(evidence: &Evidence, mut best: Fitted, one_of: usize) ->
 
 /// What improving these models makes of them, each within this budget, until one explains everything: the best, if fewer
 /// answers contradict it than `contradicted`.
-fn best_improved(evidence: &Evidence, starts: Vec<Fitted>, each: u64, contradicted: usize) -> Option<Fitted> {
+pub(super) fn best_improved(
+    evidence: &Evidence,
+    starts: Vec<Fitted>,
+    each: u64,
+    contradicted: usize,
+) -> Option<Fitted> {
     // Among equals, the one with the fewest rules and sums.
     let key = |fitted: &Fitted| {
         let tree = &fitted.model.tree;
@@ -90,36 +94,6 @@ pub(super) fn explained_by_a_tree(evidence: &Evidence, model: &Model) -> Option<
         .into_par_iter()
         .find_first(|turned| fit::contradicted(&turned.model, answers.iter().copied(), 1) == 0)
         .map(|turned| Fitted { model: turned.model, contradicted: 0 })
-}
-
-/// Answers that models may be held against before no other hidden sum is tried, and for each of the few that explain most.
-const HIDDEN: u64 = 100_000_000;
-const EACH_SHOWN: u64 = 10_000_000;
-/// A sum that was hidden explains all but one of so many of the answers that contradict a model without it.
-const EXPLAINED: usize = 2;
-
-/// A model with one more sum, [hidden](regroup::hidden) in an exact one of this model's, that explains most of what contradicts
-/// it, if there is one. Deterministic for any number of threads.
-pub(super) fn with_a_hidden_sum(evidence: &Evidence, known: &Fitted) -> Option<Fitted> {
-    let known = fit::scored(evidence, known.model.clone());
-    let answers: Vec<&Answered> = evidence.answers.iter().collect();
-    let budget = evidence.budget(HIDDEN);
-    let mut shown: Vec<Fitted> = Vec::new();
-    for (model, rule) in regroup::hidden(&known.model) {
-        if budget.is_spent() {
-            break;
-        }
-        let start = fit::scored(evidence, model);
-        let trial = Trial { rule, answers: &answers, budget: &budget };
-        let found = grid::lossy(evidence.signature(), &start, trial);
-        shown.extend(found.into_iter().min_by_key(|found| found.contradicted));
-    }
-    shown.retain(|found| found.contradicted < known.contradicted);
-    // A stable sort: what changes less comes first among equals.
-    shown.sort_by_key(|found| found.contradicted);
-    shown.truncate(CHANGED);
-    let best = best_improved(evidence, shown, EACH_SHOWN, known.contradicted);
-    best.filter(|best| best.contradicted * EXPLAINED <= known.contradicted)
 }
 
 /// Answers that models may be held against while it is found out which summands are aligned in ways of their own.
@@ -166,46 +140,4 @@ pub(super) fn best_regrouped_if(evidence: &Evidence, mut looked: Vec<Looked>, on
         }
     }
     looked
-}
-
-#[cfg(test)]
-mod tests {
-    use mmaprobe_model::Rounding;
-    use mmaprobe_model::format::{FP16, FP32};
-    use mmaprobe_model::tree::{Added, Fused, Node, Normalised, Rule};
-
-    use super::*;
-    use crate::device::Device;
-    use crate::inference::testing;
-
-    #[test]
-    fn a_sum_that_an_exact_one_hides_is_shown_by_what_it_loses() {
-        let mut exact = Model::chain_of_fma(FP16, FP32, 4);
-        let products = (0..4).map(Node::Product);
-        let sum = |children: Vec<usize>, rule| Node::Sum { children, rule };
-        exact.tree.nodes = products
-            .clone()
-            .chain([Node::Accumulator, sum(vec![4, 0, 1, 2, 3], 0)])
-            .collect::<Vec<_>>()
-            .into();
-        let mut truth = exact.clone();
-        let inside = [sum(vec![0, 1, 2, 3], 1), Node::Accumulator, sum(vec![5, 4], 0)];
-        truth.tree.nodes = products.chain(inside).collect::<Vec<_>>().into();
-        let lossy = Added::Fused(Fused::uniform(12, Rounding::Down));
-        let normalised = Normalised::No { exponent: None };
-        truth.tree.rules.push(Rule { added: lossy.clone(), normalised, ..truth.tree.rules[0].clone() });
-        assert_eq!([exact.check(), truth.check()], [Ok(()), Ok(())]);
-        let signature = testing::signature(4);
-        let device = testing::device(&signature, truth.clone(), (1, 1));
-        let mut evidence = Evidence::new(&device, &device.instructions()[0]);
-        evidence.answers = testing::sparse_answers(&signature, &truth, 3000, 3);
-        let known = Fitted { model: exact.clone(), contradicted: 0 };
-        let found = with_a_hidden_sum(&evidence, &known).expect("it shows");
-        assert_eq!(found.contradicted, 0);
-        assert!(found.model.tree.has_the_same_sums(&truth.tree));
-        assert!(found.model.tree.rules.iter().any(|rule| rule.added == lossy), "{:?}", found.model.tree);
-        // Where nothing contradicts the model, nothing is hidden.
-        evidence.answers = testing::sparse_answers(&signature, &exact, 3000, 3);
-        assert!(with_a_hidden_sum(&evidence, &known).is_none());
-    }
 }
