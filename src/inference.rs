@@ -51,6 +51,7 @@ use std::ops::ControlFlow;
 
 use mmaprobe_model::Model;
 use mmaprobe_model::scalar::Scalar;
+use mmaprobe_model::tree::Tree;
 use mmaprobe_probes::DotAdd;
 
 use crate::device::{Device, DeviceError, Instruction};
@@ -167,6 +168,12 @@ const ATTEMPTS: u64 = 32;
 /// Models that explained everything until more was asked which the next is looked for from.
 const KNOWN: usize = 4;
 
+/// After one was refuted, a model with more rules than so many is asked what its sums hide and lose, in so many trees at most:
+/// where each sum works in a way of its own, some may lose next to nothing, and what contradicts a model without them, one answer
+/// after the other, leads astray.
+const MANY_RULES: usize = 4;
+const TREES_ASKED_IN: usize = 3;
+
 /// Times that answers kept aside may contradict a model that explains the others.
 const MOVES: u64 = 16;
 
@@ -241,6 +248,8 @@ pub fn characterize_with(
     let mut validated_seed = options.seed;
     // Models that explained everything until more was asked, the last first.
     let mut known: Vec<Fitted> = Vec::new();
+    // Trees of such models in which sums that others hide were asked about.
+    let mut asked_in: Vec<Tree> = Vec::new();
     let (mut attempt, mut moves, mut refuted) = (0, 0, 0);
     while attempt < ATTEMPTS {
         attempt += 1;
@@ -274,8 +283,24 @@ pub fn characterize_with(
         let mut left = Vec::new();
         found = fit::simplify(evidence, found, &mut left);
         found.model = found.model.canonical();
-        progress.step("separating candidates", None);
         let seed = options.seed.wrapping_add(1000 * attempt);
+        if attempt > 1
+            && found.model.tree.rules.len() > MANY_RULES
+            && asked_in.len() < TREES_ASKED_IN
+            && !asked_in.iter().any(|tree| tree.has_the_same_sums(&found.model.tree))
+        {
+            progress.step("what sums hide and lose", None);
+            asked_in.push(found.model.tree.clone());
+            asking::summed_first(evidence, &found.model, seed)?;
+            disputed::lost(evidence, &found.model, seed)?;
+            found = fit::scored(evidence, found.model);
+            if found.contradicted > 0 {
+                disputed::around(evidence, &found.model, seed)?;
+                known.insert(0, found);
+                continue;
+            }
+        }
+        progress.step("separating candidates", None);
         if attempt > 1 && separate::is_contradicted_soon(evidence, &found.model, seed)? {
             disputed::around(evidence, &found.model, seed)?;
             known.insert(0, found);
