@@ -1,5 +1,6 @@
 //! Looking for rules: quickly in every structure, then sum by sum, then widely.
 
+mod anew;
 mod blaming;
 mod hidden;
 mod nans;
@@ -23,6 +24,7 @@ use super::nodewise::Effort;
 use super::search::Search;
 use super::structure::{self, Structure};
 use super::{Progress, alike, grid, nodewise};
+use anew::with_rules_decided_anew;
 use blaming::with_blamed_rules_improved;
 use hidden::with_hidden_sums;
 use nans::explained_by_nans;
@@ -174,6 +176,10 @@ pub fn improved(evidence: &Evidence, known: Fitted) -> Fitted {
 
 /// A longer look at such a model, and what the first one made of it.
 pub fn known(evidence: &Evidence, known: Fitted, improved: Fitted) -> Fitted {
+    if improved.contradicted == 0 {
+        return improved;
+    }
+    let improved = with_rules_decided_anew(evidence, improved);
     if improved.contradicted == 0 {
         return improved;
     }

@@ -257,6 +257,35 @@ pub fn fit_shared(evidence: &Evidence, start: Model, rules: Start, effort: Effor
     fit_in_order(evidence, (start, order), rules, effort, None)
 }
 
+/// A model in which the rule of one sum is found, from what is known of it; single turns of others may go with it. Each sum has a
+/// rule of its own. Deterministic for any number of threads.
+pub fn fit_one(evidence: &Evidence, start: Model, rule: RuleId) -> Fitted {
+    let order = by_level(&start);
+    let place = order.iter().position(|&other| other == rule).expect("a sum follows it");
+    let depths = Depths::new(&start, &order, depth::unchanged(evidence));
+    let depth_of = |answered| (answered, depths.of(evidence.signature(), answered));
+    let by_depth = ByDepth(evidence.answers.par_iter().map(depth_of).collect());
+    let mut search = Search::narrow(evidence, EACH);
+    let and_from = if place == 0 { start.tree.rules.len() } else { usize::MAX };
+    search.scope = Scope::One { rule, and_from };
+    let mut beam = vec![Fitted { model: start, contradicted: usize::MAX }];
+    for class in Class::ALL {
+        let about = by_depth.answers(class, place, usize::MAX);
+        search.budget = evidence.budget(EACH);
+        beam = search.scored(beam, &about);
+        if beam[0].contradicted > 0 {
+            let by_summands = SUMMANDS.map(|summands| by_depth.answers(class, place, summands));
+            let sum = OneSum { class, rule, is_root: place == 0, leaves_any: false, by_summands, about };
+            beam = sum.ruled(evidence, &mut search, beam, EACH, TOLERATED);
+        }
+        retain_best(&mut beam);
+    }
+    // What explains about as much of one sum may explain less of all.
+    let found = beam.into_iter().map(|fitted| fit::scored(evidence, fitted.model));
+    let best = found.min_by_key(|fitted| fitted.contradicted).expect("one is left");
+    fit::settle_nans(evidence, best)
+}
+
 /// Finds these rules of a model, one after the other, or so many of the first, from plain answers alone, and all stay
 /// where they are.
 fn fit_in_order(
