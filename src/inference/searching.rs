@@ -20,6 +20,10 @@ pub enum Searched {
 /// Times that what is disputed is asked about.
 const DISPUTES: u64 = 4;
 
+/// Answers that contradict a model which explained everything, if fewer, are asked about once more; and again, if what is learned
+/// of that leaves fewer.
+const LEFT: usize = 100;
+
 /// Times that one rule for all sums is tried in all orders, which takes long where none fits.
 const GLANCES: usize = 2;
 
@@ -100,7 +104,14 @@ fn again(
             return Ok(Searched::Best(Box::new(looked.swap_remove(0).fitted)));
         }
     }
-    let improved = told_more(evidence, improved, seed.wrapping_add(4 * TIME * DISPUTES), progress)?;
+    for (time, few) in [looking::FEW, LEFT, LEFT].into_iter().enumerate() {
+        let before = improved.contradicted;
+        let seed = seed.wrapping_add(4 * TIME * DISPUTES + TIME * time as u64);
+        improved = told_more(evidence, improved, few, seed, progress)?;
+        if improved.contradicted == 0 || time > 0 && improved.contradicted >= before {
+            break;
+        }
+    }
     progress.model("improved", &improved.model, evidence);
     let found = looking::known(evidence, known, improved);
     progress.model("looked at longer", &found.model, evidence);
@@ -108,16 +119,17 @@ fn again(
     Ok(Searched::Best(Box::new(found)))
 }
 
-/// The same model, or what becomes of it after more was asked, where few answers contradict it: these can be explained in
-/// many ways, and more that are like them tell which is right.
+/// The same model, or what becomes of it after more was asked, where fewer answers than so many contradict it: few can be
+/// explained in many ways, and more that are like them tell which is right.
 fn told_more(
     evidence: &mut Evidence,
     improved: Fitted,
+    few: usize,
     seed: u64,
     progress: &dyn Progress,
 ) -> Result<Fitted, DeviceError> {
     let improved = fit::scored(evidence, improved.model);
-    if improved.contradicted >= looking::FEW || evidence.work().is_spent() {
+    if !(1..few).contains(&improved.contradicted) || evidence.work().is_spent() {
         return Ok(improved);
     }
     disputed::around(evidence, &improved.model, seed)?;
@@ -218,6 +230,23 @@ fn anew(
         say(progress, evidence, "search for rules, sum by sum", &looked[0].fitted);
         looked = sums_at_once(evidence, outline, looked, seed)?;
     }
+    // Where rules of each sum explain nearly everything, the tree is hardly wrong, and asking costs less than looking at others.
+    let is_nearly_right = !looked[0].is_explained() && looking::sums_explain_nearly(evidence, &looked);
+    if is_nearly_right {
+        let found = told_more(
+            evidence,
+            looked[0].fitted.clone(),
+            looking::FEW,
+            seed.wrapping_add(7 * TIME * DISPUTES),
+            progress,
+        )?;
+        let seed = seed.wrapping_add(6 * TIME * DISPUTES);
+        let found = pursued(evidence, Some(outline), found, seed, progress)?;
+        looked.insert(0, Looked::as_it_is(found));
+        if looked[0].is_explained() {
+            return Ok(Searched::Best(Box::new(looked.swap_remove(0).fitted)));
+        }
+    }
     let starts = &Starts { evidence, outline };
     // What is shown is part of the order, where formats hold no X far enough above y.
     if outline.order.unreachable > 0 && !looked[0].is_nearly_explained(evidence) {
@@ -226,8 +255,9 @@ fn anew(
     }
     let summed = looked.iter().filter(|looked| looked.is_summed_at_all(evidence));
     // Where a rule for each sum explains most answers, sums hardly share any.
-    let is_summed = summed.clone().any(|looked| looked.is_mostly_explained(evidence));
-    let is_nearly_summed = summed.clone().any(|looked| looked.is_nearly_explained(evidence));
+    let is_summed = is_nearly_right || summed.clone().any(|looked| looked.is_mostly_explained(evidence));
+    let is_nearly_summed =
+        is_nearly_right || summed.clone().any(|looked| looked.is_nearly_explained(evidence));
     if !looked[0].is_explained() && !is_summed {
         say(progress, evidence, "search for rules that sums share", &looked[0].fitted);
         looked = looking::shared(starts, looked);
@@ -245,15 +275,6 @@ fn anew(
         say(progress, evidence, "search for rules", &looked[0].fitted);
         looked = looking::at_the_best(evidence, looked);
     }
-    // Where rules of each sum explain nearly everything, the tree is hardly wrong, and asking costs less than looking at others.
-    let is_nearly_right =
-        !looked[0].is_all_but_explained(evidence) && looking::sums_explain_nearly(evidence, &looked);
-    if is_nearly_right {
-        let seed = seed.wrapping_add(6 * TIME * DISPUTES);
-        let found = pursued(evidence, Some(outline), looked[0].fitted.clone(), seed, progress)?;
-        looked.insert(0, Looked::as_it_is(found));
-    }
-    let starts = &Starts { evidence, outline };
     if is_soon && looked[0].is_mostly_explained(evidence) {
         looked = looking::best_regrouped(evidence, looked);
     }
