@@ -179,7 +179,11 @@ pub fn known(evidence: &Evidence, known: Fitted, improved: Fitted) -> Fitted {
     if improved.contradicted == 0 {
         return improved;
     }
-    let improved = with_rules_decided_anew(evidence, improved);
+    // Of few rules, all there is to each is turned at once.
+    let improved = match improved.model.tree.rules.len() > RULES {
+        true => with_rules_decided_anew(evidence, improved),
+        false => improved,
+    };
     if improved.contradicted == 0 {
         return improved;
     }
