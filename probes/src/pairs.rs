@@ -12,7 +12,7 @@ use crate::place;
 use crate::precision;
 use crate::question::{DotAdd, Probe, Signature, Summand};
 use crate::sparse::below;
-use crate::sums::{self, HEADROOM, Sum};
+use crate::sums::{self, Sum, any_of};
 
 /// Questions about two summands of a sum, at most.
 const EACH: usize = 24;
@@ -20,9 +20,9 @@ const EACH: usize = 24;
 /// The name of the probe that these questions make.
 pub const NAME: &str = "pairs";
 
-/// Questions about two summands of each of these sums that has more than two: random ones, no more than so many in all, about all
-/// pairs or, evenly spread, as many; and no more than 24 about each. Half of the large numbers lie `within` these exponents, those of the powers of
-/// two that all sums which let ordinary numbers out hand on unchanged, and half are as large as formats hold.
+/// Random questions about two summands of each of these sums that has more than two, about all pairs or, evenly spread, about
+/// some: no more than so many in all, and than 24 about each. Half of the large numbers lie `within` these exponents, those of
+/// the powers of two that all sums which let ordinary numbers out hand on unchanged, and half are as large as formats hold.
 pub fn probe(
     signature: &Signature,
     sums: &[Sum],
@@ -62,8 +62,7 @@ fn question(
     within: &RangeInclusive<i32>,
     rng: &mut (impl Rng + ?Sized),
 ) -> Option<DotAdd> {
-    let mut any_of = |leaves: &[Summand]| leaves[below(leaves.len() as u64, rng) as usize];
-    let [large, small] = [large, small].map(|place| any_of(&sum[place]));
+    let (large, small) = (any_of(&sum[large], rng)?, any_of(&sum[small], rng)?);
     let inside: Vec<Summand> = sum
         .iter()
         .filter(|leaves| !leaves.contains(&large) && !leaves.contains(&small))
@@ -71,11 +70,11 @@ fn question(
         .copied()
         .collect();
     let from = if beside.is_empty() || below(4, rng) > 0 { &inside } else { beside };
-    let opposite = from[below(from.len() as u64, rng) as usize];
+    let opposite = any_of(from, rng)?;
     let (lowest, highest) = place::reach_of_factors(signature);
     let lowest = lowest - (signature.a.fraction_bits + signature.b.fraction_bits) as i32;
     let top = match below(2, rng) {
-        0 => precision::unit(signature).min(within.end().saturating_sub(HEADROOM)),
+        0 => sums::unit(signature, within),
         _ => highest.min(signature.c.max_exponent()).min(signature.d.max_exponent()) - 1,
     };
     let deepest = (top - lowest).clamp(1, precision::LONGEST);

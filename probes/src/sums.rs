@@ -15,20 +15,36 @@ use crate::question::{DotAdd, Probe, Signature, Summand};
 use crate::sparse::below;
 
 /// Binades that a sum of a few values may be above the largest of them.
-pub(crate) const HEADROOM: i32 = 3;
+const HEADROOM: i32 = 3;
+
+/// The exponent of the largest values in questions about sums: that of the ladders' "1", or lower where a sum of a few such
+/// values would not lie within these exponents.
+pub(crate) fn unit(signature: &Signature, within: &RangeInclusive<i32>) -> i32 {
+    precision::unit(signature).min(within.end().saturating_sub(HEADROOM))
+}
 
 /// A sum: for each of its summands, the products and c that are in it.
 pub type Sum = Vec<Vec<Summand>>;
 
+/// Whether a product, or c, is in a sum.
+pub(crate) fn is_in(sum: &Sum, summand: &Summand) -> bool {
+    sum.iter().any(|leaves| leaves.contains(summand))
+}
+
+/// Any of these, if there are any.
+pub(crate) fn any_of(summands: &[Summand], rng: &mut (impl Rng + ?Sized)) -> Option<Summand> {
+    (!summands.is_empty()).then(|| summands[below(summands.len() as u64, rng) as usize])
+}
+
 /// What a sum is added to next in the smallest of these sums that it is in: the products and c in that, but for its own. What
 /// cancels one of its summands there does so before sums further up round the rest away. Nothing, if it is in none.
 pub fn beside(sum: &Sum, sums: &[Sum]) -> Vec<Summand> {
-    let has = |sum: &Sum, summand: &Summand| sum.iter().any(|leaves| leaves.contains(summand));
     let leaves = |sum: &Sum| sum.iter().map(Vec::len).sum::<usize>();
-    let is_around =
-        |other: &&Sum| leaves(other) > leaves(sum) && sum.iter().flatten().all(|summand| has(other, summand));
+    let is_around = |other: &&Sum| {
+        leaves(other) > leaves(sum) && sum.iter().flatten().all(|summand| is_in(other, summand))
+    };
     let next = sums.iter().filter(is_around).min_by_key(|other| leaves(other));
-    next.into_iter().flatten().flatten().copied().filter(|summand| !has(sum, summand)).collect()
+    next.into_iter().flatten().flatten().copied().filter(|summand| !is_in(sum, summand)).collect()
 }
 
 /// How long significands are in questions about sums.
@@ -114,14 +130,13 @@ fn values(
     within: &RangeInclusive<i32>,
     rng: &mut (impl Rng + ?Sized),
 ) -> Vec<(Summand, Dyadic)> {
-    let unit = precision::unit(signature).min(within.end().saturating_sub(HEADROOM));
+    let unit = unit(signature, within);
     let top = unit - if below(2, rng) == 0 { 0 } else { below(8, rng) as i32 };
     let depth = i64::from(top) - i64::from(*within.start());
     let children = some(sum.len(), [1, 2, 2, 2, 2, 3, 3, 4][below(8, rng) as usize], rng);
     let mut values: Vec<(Summand, Dyadic)> = Vec::new();
     for (index, &child) in children.iter().enumerate() {
-        let leaves = &sum[child];
-        let summand = leaves[below(leaves.len() as u64, rng) as usize];
+        let Some(summand) = any_of(&sum[child], rng) else { continue };
         let mut distance = if index == 0 { 0 } else { distance(rng) };
         if i64::from(distance) > depth && below(4, rng) != 0 {
             distance = below(depth.max(0) as u64 + 1, rng) as i32;
@@ -130,16 +145,14 @@ fn values(
     }
     // Another value cancels the first, most often outside the sum.
     if below(3, rng) == 0 {
-        let inside = |summand: &Summand| sum.iter().any(|leaves| leaves.contains(summand));
         let used: Vec<Summand> = values.iter().map(|(summand, _)| *summand).collect();
         let free: Vec<Summand> = signature.summands().filter(|summand| !used.contains(summand)).collect();
-        let outside: Vec<Summand> = free.iter().copied().filter(|summand| !inside(summand)).collect();
+        let outside: Vec<Summand> = free.iter().copied().filter(|summand| !is_in(sum, summand)).collect();
         let near: Vec<Summand> = outside.iter().copied().filter(|summand| beside.contains(summand)).collect();
         let outside = if near.is_empty() || below(2, rng) == 0 { outside } else { near };
         let from = if outside.is_empty() || below(4, rng) == 0 { &free } else { &outside };
-        if !from.is_empty() {
-            values.push((from[below(from.len() as u64, rng) as usize], -values[0].1));
-        }
+        let first = values[0].1;
+        values.extend(any_of(from, rng).map(|summand| (summand, -first)));
     }
     values
 }

@@ -11,10 +11,9 @@ use std::ops::RangeInclusive;
 use rand_core::Rng;
 
 use crate::place::{self, Dyadic};
-use crate::precision;
 use crate::question::{DotAdd, Signature, Summand};
 use crate::sparse::below;
-use crate::sums::{self, HEADROOM, Sum};
+use crate::sums::{self, Sum, any_of};
 
 /// Where a sum loses bits.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -117,11 +116,10 @@ impl Chosen {
         };
         let large = next(&mut children)?;
         let third = next(&mut children);
-        let mut any = |summands: &[Summand]| summands[below(summands.len() as u64, rng) as usize];
-        let (small, large, inside) =
-            (any(&sum[small]), any(&sum[large]), third.map(|third| any(&sum[third])));
-        let is_inside = |summand: &Summand| sum.iter().any(|leaves| leaves.contains(summand));
-        let outside: Vec<Summand> = signature.summands().filter(|summand| !is_inside(summand)).collect();
+        let (small, large) = (any_of(&sum[small], rng)?, any_of(&sum[large], rng)?);
+        let inside = third.and_then(|third| any_of(&sum[third], rng));
+        let outside: Vec<Summand> =
+            signature.summands().filter(|summand| !sums::is_in(sum, summand)).collect();
         let near = if beside.is_empty() { &outside } else { beside };
         let mut nearest: Vec<Summand> = inside.into_iter().collect();
         for _ in 0..2 {
@@ -129,17 +127,11 @@ impl Chosen {
                 from.iter().copied().filter(|summand| !nearest.contains(summand)).collect()
             };
             let (near, outside) = (left(near), left(&outside));
-            let from = if near.is_empty() { outside } else { near };
-            if !from.is_empty() {
-                nearest.push(any(&from));
-            }
+            nearest.extend(any_of(if near.is_empty() { &outside } else { &near }, rng));
         }
         let others = nearest.first_chunk().copied();
-        let outside = match below(ANYWHERE, rng) {
-            0 => &outside,
-            _ => near,
-        };
-        let outside = (!outside.is_empty()).then(|| outside[below(outside.len() as u64, rng) as usize]);
+        let from = if below(ANYWHERE, rng) == 0 { &outside } else { near };
+        let outside = any_of(from, rng);
         Some(Chosen { small, large, inside, outside, others })
     }
 
@@ -164,7 +156,7 @@ fn values(
         least + below(u64::from(MOST - least) + 1, rng) as u32
     });
     let chosen = Chosen::any(signature, cut, rng)?;
-    let unit = precision::unit(signature).min(within.end().saturating_sub(HEADROOM));
+    let unit = sums::unit(signature, within);
     // Quarters of the last bit that is kept are so far below the largest summand.
     let depth = fraction_bits + 2;
     let lower = (unit - depth as i32).saturating_sub(*within.start()).clamp(0, 7) as u64;
