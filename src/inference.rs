@@ -291,8 +291,7 @@ pub fn characterize_with(
         {
             progress.step("what sums hide and lose", None);
             asked_in.push(found.model.tree.clone());
-            asking::summed_first(evidence, &found.model, seed)?;
-            disputed::lost(evidence, &found.model, seed)?;
+            disputed::hidden_and_lost(evidence, &found.model, seed)?;
             found = fit::scored(evidence, found.model);
             if found.contradicted > 0 {
                 disputed::around(evidence, &found.model, seed)?;

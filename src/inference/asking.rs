@@ -7,7 +7,7 @@ use mmaprobe_model::scalar::Scalar;
 use mmaprobe_probes::random::{self, Distribution};
 use mmaprobe_probes::sums::{self, Significands};
 use mmaprobe_probes::{
-    DotAdd, Edition, Probe, Signature, infinities, nans, pairs, precision, rounding, subnormals, zeros,
+    DotAdd, Edition, Probe, Signature, infinities, nans, precision, rounding, subnormals, zeros,
 };
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::SeedableRng;
@@ -342,20 +342,6 @@ pub fn each_sum_closely(evidence: &mut Evidence, starts: &[Model], seed: u64) ->
     about_sums(evidence, starts, Significands::Long, seed ^ SUMS_CLOSELY)
 }
 
-/// Questions about what may be summed first in a sum, about so many.
-const ABOUT_PAIRS: usize = 4000;
-
-/// Asks which summands of each sum of a model may be summed first, by sums that lose next to nothing.
-///
-/// # Errors
-/// If the device fails.
-pub fn summed_first(evidence: &mut Evidence, model: &Model, seed: u64) -> Result<(), DeviceError> {
-    let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed ^ PAIRS);
-    let within = depth::unchanged(evidence).exponents;
-    let probe = pairs::probe(evidence.signature(), &nodewise::sums(model), ABOUT_PAIRS, &within, &mut rng);
-    evidence.ask(vec![probe])
-}
-
 /// Asks about each sum of these models.
 fn about_sums(
     evidence: &mut Evidence,
@@ -383,7 +369,6 @@ fn about_sums(
 /// Sets the seeds of questions about sums apart from others.
 const SUMS: u64 = 0x73_756d_7300;
 const SUMS_CLOSELY: u64 = 0x73_756d_7301;
-const PAIRS: u64 = 0x73_756d_7302;
 
 /// Sizes of small batches, in problems, and how many of each are asked.
 const SMALL: [(usize, usize); 5] = [(1, 32), (2, 4), (3, 4), (7, 4), (31, 8)];

@@ -36,6 +36,8 @@ const EACH_OTHER: usize = 30;
 const ALL_TIES: usize = 2000;
 /// And where that is asked closely: from which distance on summands are rounded otherwise shows in few.
 const MORE_TIES: usize = 6000;
+/// Questions about what may be summed first in a sum, at most.
+const ALL_PAIRS: usize = 4000;
 
 /// A model explains nearly everything that no more than one answer of so many contradicts.
 const NEARLY: usize = 30;
@@ -76,13 +78,17 @@ pub fn ask(evidence: &mut Evidence, models: &[&Fitted], seed: u64) -> Result<boo
     Ok(evidence.answers.len() > before)
 }
 
-/// Asks, closely, what each summand of each sum of a model loses, and what the sums do.
+/// Asks, closely, what sums of a model hide and lose, in one round: which of their summands may be summed first, by sums that
+/// lose next to nothing, what each summand loses, and what the sums do.
 ///
 /// # Errors
 /// If the device fails.
-pub fn lost(evidence: &mut Evidence, model: &Model, seed: u64) -> Result<(), DeviceError> {
+pub fn hidden_and_lost(evidence: &mut Evidence, model: &Model, seed: u64) -> Result<(), DeviceError> {
+    let within = depth::unchanged(evidence).exponents;
+    let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed ^ PAIRS);
+    let pairs = pairs::probe(evidence.signature(), &nodewise::sums(model), ALL_PAIRS, &within, &mut rng);
     let ties = about_ties(evidence, model, (MORE_TIES, mmaprobe_probes::ties::CLOSELY), seed ^ SEED);
-    evidence.ask(vec![ties])
+    evidence.ask(vec![pairs, ties])
 }
 
 /// What each summand of each sum of a model loses, and what the sums do: so many questions at most, and so many about each.
@@ -183,9 +189,9 @@ fn with_fewer(signature: &Signature, question: &DotAdd) -> Vec<DotAdd> {
 
 /// The answers that contradict a model, the simplest classes first, and in each those with the fewest summands.
 fn contradicting<'e>(evidence: &'e Evidence, model: &Model) -> Vec<&'e Answered> {
-    let mut executor = Scalar::new(model).expect("a fitted model can be executed");
-    let mut wrong: Vec<&Answered> =
-        evidence.answers.iter().filter(|answered| !fit::explains(&mut executor, answered)).collect();
+    let mut wrong: Vec<&Answered> = evidence.answers.iter().collect();
+    let contradicted = fit::front_load(model, &mut wrong);
+    wrong.truncate(contradicted);
     // A stable sort: what was asked first stays first among equals.
     wrong.sort_by_key(|answered| (answered.class, answered.summands));
     wrong
@@ -193,6 +199,8 @@ fn contradicting<'e>(evidence: &'e Evidence, model: &Model) -> Vec<&'e Answered>
 
 /// Sets the seeds of disputed questions apart from others.
 const SEED: u64 = 0x6469_7370_7574_6564;
+/// And those about what is summed first.
+const PAIRS: u64 = 0x73_756d_7302;
 
 /// Variations of the questions whose answers contradict a model, those with the fewest summands first.
 fn like_contradictions(evidence: &Evidence, model: &Model, seed: u64) -> Vec<DotAdd> {

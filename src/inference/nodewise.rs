@@ -155,6 +155,13 @@ impl Effort {
 struct ByDepth<'e>(Vec<(&'e Answered, usize)>);
 
 impl<'e> ByDepth<'e> {
+    /// These answers, with how deep the sums are that each depends on, in a model whose sums follow rules in this order.
+    fn new(evidence: &Evidence, (model, order): (&Model, &[RuleId]), answers: Vec<&'e Answered>) -> Self {
+        let depths = Depths::new(model, order, depth::unchanged(evidence));
+        let depth_of = |answered: &'e Answered| (answered, depths.of(evidence.signature(), answered));
+        ByDepth(answers.into_par_iter().map(depth_of).collect())
+    }
+
     /// Those of these classes that depend on no deeper sum, with so many summands at most.
     fn answers(&self, class: Class, depth: usize, summands: usize) -> Vec<&'e Answered> {
         let is_of =
@@ -224,12 +231,9 @@ pub fn fit_first(
 ) -> (Model, Unexplained) {
     let Fitted { model, .. } =
         fit_in_order(evidence, (model, order.clone()), Start::Known, Effort::Quick, Some(places.end));
-    let depths = Depths::new(&model, &order, depth::unchanged(evidence));
-    let plain = evidence.answers.par_iter().filter(|answered| answered.class == Class::Plain);
-    let at: Vec<(&Answered, usize)> = plain
-        .map(|answered| (answered, depths.of(evidence.signature(), answered)))
-        .filter(|(_, at)| *at < places.end)
-        .collect();
+    let plain = evidence.answers.iter().filter(|answered| answered.class == Class::Plain).collect();
+    let ByDepth(mut at) = ByDepth::new(evidence, (&model, &order), plain);
+    at.retain(|(_, at)| *at < places.end);
     let contradicted = fit::contradicted(&model, at.iter().map(|(answered, _)| *answered), usize::MAX);
     let about = at.iter().filter(|(_, at)| places.contains(at)).count();
     (model, Unexplained { contradicted, about })
@@ -262,9 +266,7 @@ pub fn fit_shared(evidence: &Evidence, start: Model, rules: Start, effort: Effor
 pub fn fit_one(evidence: &Evidence, start: Model, rule: RuleId) -> Fitted {
     let order = by_level(&start);
     let place = order.iter().position(|&other| other == rule).expect("a sum follows it");
-    let depths = Depths::new(&start, &order, depth::unchanged(evidence));
-    let depth_of = |answered| (answered, depths.of(evidence.signature(), answered));
-    let by_depth = ByDepth(evidence.answers.par_iter().map(depth_of).collect());
+    let by_depth = ByDepth::new(evidence, (&start, &order), evidence.answers.iter().collect());
     let mut search = Search::narrow(evidence, EACH);
     let and_from = if place == 0 { start.tree.rules.len() } else { usize::MAX };
     search.scope = Scope::One { rule, and_from };
@@ -295,11 +297,9 @@ fn fit_in_order(
     effort: Effort,
     first: Option<usize>,
 ) -> Fitted {
-    let depths = Depths::new(&model, &order, depth::unchanged(evidence));
-    let depth_of = |answered| (answered, depths.of(evidence.signature(), answered));
     let all: Vec<&Answered> = evidence.answers.iter().collect();
     let answers = if effort == Effort::Glance { fit::thinned(&all, AT_A_GLANCE) } else { all };
-    let by_depth = ByDepth(answers.into_par_iter().map(depth_of).collect());
+    let by_depth = ByDepth::new(evidence, (&model, &order), answers);
     let own_rules = model.tree.rules.len();
     let each_has_its_own = individual(&model).1.len() == own_rules;
     let each = effort.each(order.len());

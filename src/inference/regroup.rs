@@ -95,14 +95,17 @@ fn build(term: &Term, into: &mut Tree) -> NodeId {
     into.nodes.len() - 1
 }
 
+/// Other trees in place of a sum, each with what is to be known of it.
+type Variants<'a, T> = &'a dyn Fn(&[Term], &Rule) -> Vec<(T, Term)>;
+
 /// The tree with each of its sums replaced by each of its variants, one at a time.
-fn changed(tree: &Term, into: &mut Vec<Changed>, variants: &dyn Fn(&[Term], &Rule) -> Vec<Changed>) {
+fn changed<T>(tree: &Term, into: &mut Vec<(T, Term)>, variants: Variants<T>) {
     match tree {
         Term::Leaf(_) => {}
         Term::Scaled(child, block) => {
             let mut inside = Vec::new();
             changed(child, &mut inside, variants);
-            let scaled = |(words, child)| (words, Term::Scaled(Box::new(child), *block));
+            let scaled = |(known, child)| (known, Term::Scaled(Box::new(child), *block));
             into.extend(inside.into_iter().map(scaled));
         }
         Term::Sum(children, rule) => {
@@ -110,10 +113,10 @@ fn changed(tree: &Term, into: &mut Vec<Changed>, variants: &dyn Fn(&[Term], &Rul
             for (at, child) in children.iter().enumerate() {
                 let mut inside = Vec::new();
                 changed(child, &mut inside, variants);
-                into.extend(inside.into_iter().map(|(words, child)| {
+                into.extend(inside.into_iter().map(|(known, child)| {
                     let mut children = children.clone();
                     children[at] = child;
-                    (words, Term::Sum(children, rule.clone()))
+                    (known, Term::Sum(children, rule.clone()))
                 }));
             }
         }

@@ -99,7 +99,7 @@ mod tests {
         let device = testing::device(&signature, truth.clone(), (1, 1));
         let mut evidence = Evidence::new(&device, &device.instructions()[0]);
         evidence.answers = testing::sparse_answers(&signature, &truth, 3000, 3);
-        disputed::lost(&mut evidence, &truth, 1).expect("it answers");
+        disputed::hidden_and_lost(&mut evidence, &truth, 1).expect("it answers");
         let wrong = fit::scored(&evidence, wrong);
         assert!(wrong.contradicted > 20, "{}", wrong.contradicted);
         let found = with_rules_decided_anew(&evidence, wrong);

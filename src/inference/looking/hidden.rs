@@ -29,25 +29,20 @@ pub(super) fn with_hidden_sums(evidence: &Evidence, known: &Fitted) -> Option<Fi
     let budget = evidence.budget(HIDDEN);
     let mut shown: Option<Fitted> = None;
     for _ in 0..SUMS {
-        let before = shown.as_ref().unwrap_or(known);
-        let Some(next) = with_a_hidden_sum(evidence, before, &budget) else { break };
-        let is_explained = next.contradicted == 0;
+        let Some(next) = with_a_hidden_sum(evidence, shown.as_ref().unwrap_or(known), &budget) else { break };
         shown = Some(next);
-        if is_explained {
-            break;
-        }
     }
     shown
 }
 
-/// The same, with one more sum.
+/// The same, with one more sum; none where nothing contradicts the model.
 fn with_a_hidden_sum(evidence: &Evidence, known: &Fitted, budget: &Budget) -> Option<Fitted> {
-    if budget.is_spent() {
-        return None;
-    }
     let signature = evidence.signature();
     let mut answers: Vec<&Answered> = evidence.answers.iter().collect();
     let wrong = fit::front_load(&known.model, &mut answers);
+    if wrong == 0 || budget.is_spent() {
+        return None;
+    }
     let most = wrong - wrong.div_ceil(EXPLAINED);
     let some = fit::thinned(&answers[..wrong], JUDGED_BY);
     let live = |answered: &&Answered| evidence::summands(signature, &answered.question).collect();
@@ -65,16 +60,14 @@ fn with_a_hidden_sum(evidence: &Evidence, known: &Fitted, budget: &Budget) -> Op
             break;
         }
         let start = fit::scored(evidence, model);
-        if start.contradicted == 0 {
-            shown.push(start);
-            break;
+        if start.contradicted > 0 {
+            let trial = Trial { rule, answers: &answers, budget };
+            let mut found = grid::lossy(signature, &start, trial);
+            if place < APART {
+                found.extend(grid::lossy_apart(&start, trial));
+            }
+            shown.extend(found.into_iter().min_by_key(|found| found.contradicted));
         }
-        let trial = Trial { rule, answers: &answers, budget };
-        let mut found = grid::lossy(signature, &start, trial);
-        if place < APART {
-            found.extend(grid::lossy_apart(&start, trial));
-        }
-        shown.extend(found.into_iter().min_by_key(|found| found.contradicted));
         shown.push(start);
     }
     shown.retain(|found| found.contradicted < wrong);
@@ -109,7 +102,7 @@ mod tests {
 
     use super::*;
     use crate::device::Device;
-    use crate::inference::{asking, testing};
+    use crate::inference::{disputed, testing};
 
     /// p0, p1, p2 and c in one exact sum, or the last two products first, by this rule.
     fn three_and_c(first: Option<Rule>) -> Model {
@@ -142,7 +135,7 @@ mod tests {
         let device = testing::device(&signature, truth.clone(), (1, 1));
         let mut evidence = Evidence::new(&device, &device.instructions()[0]);
         evidence.answers = testing::sparse_answers(&signature, &truth, 1000, 3);
-        asking::summed_first(&mut evidence, &exact, 1).expect("it answers");
+        disputed::hidden_and_lost(&mut evidence, &exact, 1).expect("it answers");
         let known = fit::scored(&evidence, exact);
         assert!(known.contradicted > 10, "{}", known.contradicted);
         let found = with_hidden_sums(&evidence, &known).expect("it shows");

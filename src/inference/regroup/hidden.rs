@@ -3,20 +3,17 @@
 //! What a sum inside an exact one, or one that keeps many bits, loses of summands far below the largest shows in few answers.
 //! Until one is asked for, the other explains as much without it.
 
-use std::cell::RefCell;
-
 use mmaprobe_model::Rounding;
 use mmaprobe_model::tree::{Added, Fused, Model, Normalised, Rule, RuleId, ZeroSigns};
 
 use super::{Term, changed, grouped, groupings, term, with_tree};
-use crate::inference::grid::WHOLE;
+use crate::inference::knobs::MOST_FRACTION_BITS;
 
 /// Every model in which some summands of a sum are summed first, by the rule whose number comes with it: it loses next to
 /// nothing of them, and hands on their sum as it is. Of a sum that aligns its summands in ways of their own, some are also
 /// summed first by a rule that aligns them as they were: what a sum inside loses may have looked like that.
 pub fn hidden(model: &Model) -> Vec<(Model, RuleId)> {
-    let alignment = vec![WHOLE].into();
-    let added = Added::Fused(Fused { alignment, ..Fused::uniform(0, Rounding::TowardZero) });
+    let added = Added::Fused(Fused::uniform(MOST_FRACTION_BITS, Rounding::TowardZero));
     let whole = Rule { added, normalised: OPEN, zero: ZeroSigns::IEEE, infinite_operands_first: false };
     let same = |_: &Rule, _: &[usize]| Some(whole.clone());
     let models = [with_groups(model, &same), with_groups(model, &as_they_were)].concat();
@@ -56,21 +53,19 @@ type OfGroup<'a> = &'a dyn Fn(&Rule, &[usize]) -> Option<Rule>;
 /// Every model in which some summands of a sum are summed first, by what is made of that sum's rule, which comes with it; with
 /// several groups, of their first. That sum loses as little of the sum of a group as of any of its summands.
 fn with_groups(model: &Model, of_group: OfGroup) -> Vec<(Model, Rule)> {
-    // Of each tree, in the same order.
-    let insides = RefCell::new(Vec::new());
     let mut trees = Vec::new();
     changed(&term(model, model.tree.nodes.len() - 1), &mut trees, &|sum, rule| {
         let groupings = groupings(sum).into_iter();
         let tree = |groups: Vec<Vec<usize>>| {
             let first = groups.iter().find(|group| group.len() > 1)?;
             let inside = of_group(rule, first)?;
-            insides.borrow_mut().push(inside.clone());
-            Some((String::new(), Term::Sum(grouped(sum, &groups, &inside), around(rule, &groups, sum.len()))))
+            let tree = Term::Sum(grouped(sum, &groups, &inside), around(rule, &groups, sum.len()));
+            Some((inside, tree))
         };
         groupings.filter_map(tree).collect()
     });
     let mut all: Vec<(Model, Rule)> = Vec::new();
-    for ((_, tree), inside) in trees.into_iter().zip(insides.into_inner()) {
+    for (inside, tree) in trees {
         let other = with_tree(model, &tree);
         if other.check().is_ok() && !all.iter().any(|(known, _)| *known == other) {
             all.push((other, inside));
