@@ -54,6 +54,22 @@ pub fn unexplained(evidence: &Evidence, model: &Model) -> usize {
     fit::contradicted(model, evidence.answers.iter(), usize::MAX)
 }
 
+/// How many answers contradict a model with another rule in the place of one.
+pub fn unexplained_with(evidence: &Evidence, model: &Model, place: usize, rule: &Rule) -> usize {
+    let mut other = model.clone();
+    other.tree.rules[place] = rule.clone();
+    unexplained(evidence, &other)
+}
+
+/// Prints how many answers contradict a model with a rule of the machine, by its number, in the place of one, and with one
+/// thing about it.
+pub fn print_with(evidence: &Evidence, model: &Model, place: usize, (number, own): (usize, &Rule)) {
+    println!("  {} with the machine's rule {number}", unexplained_with(evidence, model, place, own));
+    for (what, changed) in taken_over(&model.tree.rules[place], own) {
+        println!("    {} with its {what}", unexplained_with(evidence, model, place, &changed));
+    }
+}
+
 /// Prints some of the answers that a model does not explain: the summands that are not zero, d, and what the model makes
 /// of them.
 pub fn print_unexplained(evidence: &Evidence, model: &Model) {
@@ -99,20 +115,11 @@ pub fn print(model: &Model, truth: &Model, evidence: &Evidence) {
             continue;
         };
         let [rule, of_truth] = [&model.tree.rules[same.rule], &truth.tree.rules[meeting.rule]];
-        let left = |changed: &Rule| {
-            let mut other = model.clone();
-            other.tree.rules[same.rule] = changed.clone();
-            unexplained(evidence, &other)
-        };
-        let each = taken_over(rule, of_truth);
-        if each.is_empty() {
-            continue;
+        if rule != of_truth {
+            print_with(evidence, &model, same.rule, (meeting.rule, of_truth));
+            println!("    found: {rule:?}");
+            println!("    truth: {of_truth:?}");
         }
-        let each: Vec<String> =
-            each.iter().map(|(what, changed)| format!("{} with its {what}", left(changed))).collect();
-        println!("  {} with the machine's rule {}: {}", left(of_truth), meeting.rule, each.join(", "));
-        println!("    found: {rule:?}");
-        println!("    truth: {of_truth:?}");
     }
     for other in found.iter().filter(|other| !own.iter().any(|meeting| summands(meeting) == summands(other)))
     {

@@ -20,7 +20,7 @@ use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 use std::time::Instant;
 
-use differences::{print_unexplained, taken_over, unexplained};
+use differences::{print_unexplained, print_with, taken_over, unexplained, unexplained_with};
 use mmaprobe::device::Device;
 use mmaprobe::device::machine::MachineDevice;
 use mmaprobe::inference::alike::{self, Sharing};
@@ -114,17 +114,13 @@ fn rules_alone(evidence: &Evidence, truth: &Model, timed: &Timed) {
             let Some(rule) = found.model.tree.rules.get(index) else { continue };
             println!("  found {index}: {rule:?}");
             // Which of the differences show, and which would be found in one turn.
-            let contradicted = |changed: Rule| {
-                let mut model = truth.clone();
-                model.tree.rules[index] = changed;
-                unexplained(evidence, &model)
-            };
-            println!("  {} unexplained with the machine's other rules", contradicted(rule.clone()));
+            let contradicted = |changed: &Rule| unexplained_with(evidence, truth, index, changed);
+            println!("  {} unexplained with the machine's other rules", contradicted(rule));
             for (what, changed) in taken_over(rule, &known) {
-                println!("    {} with the right {what}", contradicted(changed));
+                println!("    {} with the right {what}", contradicted(&changed));
             }
             for (what, changed) in taken_over(&known, rule) {
-                println!("    {} where all but {what} is right", contradicted(changed));
+                println!("    {} where all but {what} is right", contradicted(&changed));
             }
         }
     }
@@ -247,15 +243,7 @@ fn print_to_blame(evidence: &Evidence, found: &Model, truth: &Model) {
         return println!("  other sums than the machine's, or in another order");
     }
     for (index, own) in truth.tree.rules.iter().enumerate() {
-        let contradicted = |changed: Rule| {
-            let mut model = found.clone();
-            model.tree.rules[index] = changed;
-            unexplained(evidence, &model)
-        };
-        println!("  {} with the machine's rule {index}", contradicted(own.clone()));
-        for (what, changed) in taken_over(&found.tree.rules[index], own) {
-            println!("    {} with its {what}", contradicted(changed));
-        }
+        print_with(evidence, &found, index, (index, own));
     }
     // One after the other, the last sum's first.
     let mut model = found.clone();
