@@ -109,6 +109,7 @@ pub fn print(model: &Model, truth: &Model, evidence: &Evidence) {
         println!("  truth: {:?}, {:?}", operands(&truth), truth.product);
     }
     let [found, own] = [&model, &truth].map(nodewise::meetings);
+    let mut others: Vec<(usize, (usize, &Rule))> = Vec::new();
     for meeting in &own {
         let Some(same) = found.iter().find(|other| summands(other) == summands(meeting)) else {
             println!("  no sum of {:?}, rule {}", meeting.sum, meeting.rule);
@@ -116,6 +117,7 @@ pub fn print(model: &Model, truth: &Model, evidence: &Evidence) {
         };
         let [rule, of_truth] = [&model.tree.rules[same.rule], &truth.tree.rules[meeting.rule]];
         if rule != of_truth {
+            others.push((same.rule, (meeting.rule, of_truth)));
             print_with(evidence, &model, same.rule, (meeting.rule, of_truth));
             println!("    found: {rule:?}");
             println!("    truth: {of_truth:?}");
@@ -124,5 +126,33 @@ pub fn print(model: &Model, truth: &Model, evidence: &Evidence) {
     for other in found.iter().filter(|other| !own.iter().any(|meeting| summands(meeting) == summands(other)))
     {
         println!("  a sum of {:?}, which the machine lacks", other.sum);
+    }
+    print_taken_over(evidence, model.clone(), others);
+}
+
+/// Prints what a model leaves unexplained as rules of the machine take the places of its own, those first with which least is
+/// left, as long as each leaves less; two at once where one leaves no less.
+fn print_taken_over(evidence: &Evidence, mut model: Model, mut others: Vec<(usize, (usize, &Rule))>) {
+    let mut left = unexplained(evidence, &model);
+    while left > 0 {
+        let with = |chosen: &[usize]| {
+            let mut other = model.clone();
+            for &index in chosen {
+                let (place, (_, rule)) = others[index];
+                other.tree.rules[place] = rule.clone();
+            }
+            (unexplained(evidence, &other), chosen.to_vec(), other)
+        };
+        let least = |chosen: Vec<Vec<usize>>| {
+            let tried = chosen.iter().map(|chosen| with(chosen));
+            tried.min_by_key(|(unexplained, ..)| *unexplained).filter(|(unexplained, ..)| *unexplained < left)
+        };
+        let all = 0..others.len();
+        let pairs = || all.clone().flat_map(|second| (0..second).map(move |first| vec![first, second]));
+        let best = least(all.clone().map(|one| vec![one]).collect()).or_else(|| least(pairs().collect()));
+        let Some((unexplained, chosen, next)) = best else { break };
+        let numbers: Vec<usize> = chosen.iter().rev().map(|&index| others.remove(index).1.0).collect();
+        println!("  {unexplained} with the machine's rules {numbers:?} taken over");
+        (left, model) = (unexplained, next);
     }
 }
