@@ -441,6 +441,9 @@ impl Turn {
                 turned.extend(knobs::turn_zeros(model, Scope::All));
                 turned.extend(knobs::turn_filed(model, Scope::All));
                 turned.extend(knobs::turn_cutoff(model));
+                if class >= Class::Infinite {
+                    turned.extend(knobs::turn_range_twice(model, signature));
+                }
                 if class == Class::Plain {
                     turned.extend(knobs::turn_alignments(model, false, Scope::All));
                     turned.extend(knobs::turn_products(model, signature, class));

@@ -46,7 +46,7 @@ use scales::place_scales;
 pub use starts::turn_starts;
 use starts::{Pairs, add_pairs, start_sums, sum_lone_products, swapped_starts};
 use twice::round_twice;
-pub use twice::turn_twice;
+pub use twice::{turn_range_twice, turn_twice};
 
 /// One thing that can be different about a model.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]

@@ -183,6 +183,10 @@ impl<'e, 'd> Search<'e, 'd> {
                 add(split, turned);
             }
             if index < CLOSELY && self.scope.has_root(&fitted.model) {
+                if class >= Class::Infinite {
+                    let turned = knobs::turn_range_twice(&fitted.model, self.evidence.signature());
+                    add(fitted.model.clone(), turned);
+                }
                 for (doubled, turned) in knobs::turn_twice(&fitted.model, self.evidence.signature()) {
                     add(doubled, turned);
                 }

@@ -22,6 +22,32 @@ pub fn turn_twice(model: &Model, signature: &Signature) -> Vec<(Model, Vec<Turne
         .collect()
 }
 
+/// Models in which the result is first rounded as now, but in a format with more range, and then to all bits of d: only what
+/// overflows in the second tells the two from one. Nothing where the result is rounded twice already.
+pub fn turn_range_twice(model: &Model, signature: &Signature) -> Vec<Turned> {
+    let Some((doubled, first)) = doubled(model) else { return Vec::new() };
+    let (Some(Node::Sum { rule: last, .. }), Normalised::To(before)) =
+        (doubled.tree.nodes.last(), doubled.tree.rules[first].normalised)
+    else {
+        return Vec::new();
+    };
+    let wider = intermediate(signature).into_iter().filter(|format| {
+        format.max_exponent() > signature.d.max_exponent() && format.fraction_bits >= before.fraction_bits
+    });
+    wider
+        .flat_map(|format| overflows(&before).into_iter().map(move |overflow| (format, overflow)))
+        .map(|(format, overflow)| {
+            let mut model = doubled.clone();
+            model.tree.rules[first].normalised = Normalised::To(RoundTo { format, ..before });
+            let second = RoundTo { fraction_bits: signature.d.fraction_bits, overflow, ..before };
+            model.tree.rules[*last].normalised = Normalised::To(second);
+            let knob = Knob { what: "range of the rounding before the last".to_string(), rule: Some(first) };
+            let choice = format!("that of {format}, then overflow {}", overflow_words(overflow));
+            Turned { knob, choice, model }
+        })
+        .collect()
+}
+
 /// The model with its result rounded once more, and the rule of the first rounding.
 fn doubled(model: &Model) -> Option<(Model, RuleId)> {
     let mut doubled = model.clone();
@@ -126,6 +152,26 @@ mod tests {
 
     use super::*;
     use crate::inference::testing;
+
+    /// Rounded to odd in 9 bits of fp32 first, and toward zero to fp16 then: 65504 + 8 becomes 65536, and that 65504. In one
+    /// rounding to 9 bits it is infinite or 65472.
+    #[test]
+    fn what_overflows_only_in_the_second_rounding_is_among_the_turns() {
+        let signature = Signature { d: FP16, c: FP16, ..testing::signature(1) };
+        let mut single = Model::chain_of_fma(FP16, FP16, 1);
+        single.tree.rules[0].normalised = Normalised::To(RoundTo {
+            fraction_bits: 9,
+            rounding: Rounding::NearestTiesToOdd,
+            ..RoundTo::nearest_even(FP16)
+        });
+        let [one, eight, largest] = [0x3c00, 0x4800, 0x7bff];
+        let answer = |model: &Model| {
+            Executor::new(model).expect("a model").dot_add(&[eight], &[one], largest, &[], &[])
+        };
+        assert_eq!(answer(&single), 0x7c00);
+        let turned = turn_range_twice(&single, &signature);
+        assert!(turned.iter().any(|turned| answer(&turned.model) == largest));
+    }
 
     #[test]
     fn rounding_everything_once_more_changes_nothing() {
