@@ -115,7 +115,13 @@ fn again(
     progress.model("improved", &improved.model, evidence);
     let found = looking::known(evidence, known, improved);
     progress.model("looked at longer", &found.model, evidence);
-    let found = pursued(evidence, Some(outline), found, seed.wrapping_add(3 * TIME * DISPUTES), progress)?;
+    let found = pursued(
+        evidence,
+        Pursuit::BesideAnother(outline),
+        found,
+        seed.wrapping_add(3 * TIME * DISPUTES),
+        progress,
+    )?;
     Ok(Searched::Best(Box::new(found)))
 }
 
@@ -139,17 +145,29 @@ fn told_more(
     Ok(if found.contradicted <= improved.contradicted { found } else { improved })
 }
 
+/// How long a model is pursued.
+#[derive(Clone, Copy, Debug)]
+enum Pursuit<'o> {
+    /// As long as more may be tried.
+    ToTheEnd,
+    /// The same; and once, another model is looked for in the trees of an outline, from no rules: turns that are wrong, but
+    /// explain a few answers more, lead on to others. What is asked then tells the two apart.
+    BesideAnother(&'o Outline),
+    /// As long as each time that is asked leaves less unexplained than the one before: other models wait.
+    WhileItGains,
+}
+
 /// Asks where a model that explains nearly everything fails, and looks at it again, as long as it does not explain
-/// everything and more may be tried. Once, another is looked for in the trees of the outline, from no rules: turns
-/// that are wrong, but explain a few answers more, lead on to others. What is asked then tells the two apart.
+/// everything.
 fn pursued(
     evidence: &mut Evidence,
-    outline: Option<&Outline>,
+    pursuit: Pursuit,
     found: Fitted,
     seed: u64,
     progress: &dyn Progress,
 ) -> Result<Fitted, DeviceError> {
     let mut models = vec![found];
+    let mut before = usize::MAX;
     for time in 0..DISPUTES {
         let seed = seed.wrapping_add(TIME * time);
         let all: Vec<&Fitted> = models.iter().collect();
@@ -158,10 +176,15 @@ fn pursued(
             break;
         }
         models = looking::scored(evidence, models);
+        let left = models[0].contradicted;
+        if matches!(pursuit, Pursuit::WhileItGains) && left >= before {
+            break;
+        }
+        before = left;
         say(progress, evidence, "search for rules, after asking what is disputed", &models[0]);
         let improved = looking::improved(evidence, models[0].clone());
         models[0] = looking::known(evidence, models[0].clone(), improved);
-        if let Some(outline) = outline
+        if let Pursuit::BesideAnother(outline) = pursuit
             && time == 0
             && models[0].contradicted > 0
         {
@@ -222,7 +245,7 @@ fn anew(
         // One rule for all hardly explains nearly everything in a wrong order, and asking costs less than looking at others.
         if looked[0].fitted.contradicted < before && !looked[0].is_explained() {
             let seed = seed.wrapping_add(5 * TIME * DISPUTES);
-            let found = pursued(evidence, None, looked[0].fitted.clone(), seed, progress)?;
+            let found = pursued(evidence, Pursuit::WhileItGains, looked[0].fitted.clone(), seed, progress)?;
             looked.insert(0, Looked::as_it_is(found));
         }
     }
@@ -241,7 +264,7 @@ fn anew(
             progress,
         )?;
         let seed = seed.wrapping_add(6 * TIME * DISPUTES);
-        let found = pursued(evidence, Some(outline), found, seed, progress)?;
+        let found = pursued(evidence, Pursuit::BesideAnother(outline), found, seed, progress)?;
         looked.insert(0, Looked::as_it_is(found));
         if looked[0].is_explained() {
             return Ok(Searched::Best(Box::new(looked.swap_remove(0).fitted)));
@@ -318,8 +341,8 @@ fn anew(
     }
     if looked[0].is_nearly_explained(evidence) {
         // From the start once is enough.
-        let outline = Some(&*outline).filter(|_| !is_nearly_right);
-        let found = pursued(evidence, outline, looked[0].fitted.clone(), seed, progress)?;
+        let pursuit = if is_nearly_right { Pursuit::ToTheEnd } else { Pursuit::BesideAnother(outline) };
+        let found = pursued(evidence, pursuit, looked[0].fitted.clone(), seed, progress)?;
         looked.insert(0, Looked::as_it_is(found));
     }
     looked = disputes(evidence, looked, seed.wrapping_add(TIME * DISPUTES), progress)?;
@@ -327,7 +350,8 @@ fn anew(
     if found.contradicted == 0 {
         return Ok(Searched::Best(Box::new(found)));
     }
-    let found = pursued(evidence, None, found, seed.wrapping_add(2 * TIME * DISPUTES), progress)?;
+    let found =
+        pursued(evidence, Pursuit::ToTheEnd, found, seed.wrapping_add(2 * TIME * DISPUTES), progress)?;
     Ok(Searched::Best(Box::new(found)))
 }
 
