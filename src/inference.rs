@@ -44,6 +44,7 @@ pub mod structure;
 #[cfg(test)]
 mod testing;
 pub mod ties;
+pub mod tracing;
 pub mod triples;
 pub mod trust;
 

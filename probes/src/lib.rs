@@ -29,6 +29,7 @@ pub mod sparse;
 pub mod subnormals;
 pub mod sums;
 pub mod ties;
+pub mod traces;
 pub mod trifles;
 pub mod vary;
 pub mod zeros;

@@ -7,7 +7,7 @@ use mmaprobe_model::scalar::Scalar;
 use mmaprobe_probes::random::{self, Distribution};
 use mmaprobe_probes::sums::{self, Significands};
 use mmaprobe_probes::{
-    DotAdd, Edition, Probe, Signature, infinities, nans, precision, rounding, subnormals, zeros,
+    DotAdd, Edition, Probe, Signature, infinities, nans, place, precision, rounding, subnormals, zeros,
 };
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::SeedableRng;
@@ -18,7 +18,9 @@ use super::regular::Regular;
 use super::skeleton::{self, Skeleton};
 use super::structure::{self, Structure};
 use super::trust::Distrust;
-use super::{Progress, depth, exchanging, fit, grouping, handing, nesting, nodewise, order, overflowing};
+use super::{
+    Progress, depth, exchanging, fit, grouping, handing, nesting, nodewise, order, overflowing, tracing,
+};
 #[cfg(test)]
 use crate::device::Device;
 use crate::device::DeviceError;
@@ -36,7 +38,7 @@ pub struct Outline {
     pub cuts: Vec<i32>,
     /// Other orders, from [a closer look](closer), and then what is combined of those.
     pub closer: Vec<Skeleton>,
-    /// The orders that exchanged summands show, the regular ones that are very much like these, or like what masks show,
+    /// The orders that exchanged summands, or traces, show, the regular ones that are very much like these, or like what masks show,
     /// first; also where masks show the same.
     pub exchanged: Vec<Skeleton>,
     /// Whether the first of those is a regular one.
@@ -148,6 +150,9 @@ fn first_again(evidence: &mut Evidence) -> Result<Option<Distrust>, DeviceError>
 /// Orders that are combined of what several ways of asking show, at most.
 const COMBINED: usize = 8;
 
+/// Products of formats that span fewer binades, with their scales, have little range: sums may lose nothing of one beside another.
+const LITTLE_RANGE: i32 = 40;
+
 /// Asks for orders of summation that masks do not show.
 ///
 /// # Errors
@@ -164,7 +169,12 @@ pub fn closer(evidence: &mut Evidence, outline: &mut Outline, seed: u64) -> Resu
     outline.closer.truncate(outline.found);
     // What passes all sums is what values are made of.
     evidence.ask(vec![mmaprobe_probes::sums::range(&signature)])?;
-    let exchanged = exchanging::orders(evidence, &outline.cuts, seed)?;
+    let mut exchanged = exchanging::orders(evidence, &outline.cuts, seed)?;
+    let (low, high) = place::reach_with_scales(&signature);
+    if high - low < LITTLE_RANGE {
+        let traced = tracing::orders(evidence)?;
+        exchanged = skeleton::distinct(traced.into_iter().chain(exchanged), usize::MAX);
+    }
     let (like_exchanged, like_masked) = very_regular(&signature, &exchanged, masked);
     // What masks show, made whole, says nothing that exchanged summands do.
     let first = like_exchanged.iter().chain(&exchanged).chain(&like_masked).next().cloned();

@@ -30,10 +30,10 @@ pub struct Order {
 
 /// A set of summands, by index; c has index K.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
-struct Set(Vec<u64>);
+pub(super) struct Set(Vec<u64>);
 
 impl Set {
-    fn of(count: usize, members: impl IntoIterator<Item = usize>) -> Set {
+    pub(super) fn of(count: usize, members: impl IntoIterator<Item = usize>) -> Set {
         let mut words = vec![0; count.div_ceil(64)];
         for member in members {
             words[member / 64] |= 1 << (member % 64);
@@ -41,7 +41,7 @@ impl Set {
         Set(words)
     }
 
-    fn size(&self) -> u32 {
+    pub(super) fn size(&self) -> u32 {
         self.0.iter().map(|word| word.count_ones()).sum()
     }
 
@@ -376,7 +376,7 @@ fn sets_of(signature: &Signature, skeleton: &Skeleton) -> Vec<Set> {
 }
 
 /// Makes the sets laminar and turns containment into a tree.
-fn build(signature: &Signature, mut sets: Vec<Set>) -> Skeleton {
+pub(super) fn build(signature: &Signature, mut sets: Vec<Set>) -> Skeleton {
     let count = signature.k + 1;
     sets.push(Set::of(count, 0..count));
     // Sets that overlap belong to one sum: one that loses nothing shows each pair of its children
