@@ -38,8 +38,8 @@ pub struct Outline {
     pub cuts: Vec<i32>,
     /// Other orders, from [a closer look](closer), and then what is combined of those.
     pub closer: Vec<Skeleton>,
-    /// The orders that exchanged summands, or traces, show, the regular ones that are very much like these, or like what masks show,
-    /// first; also where masks show the same.
+    /// The orders that exchanged summands, or traces, show, the regular ones that are very much like these, or like what masks
+    /// show, first; also where masks show the same. At last those with [groups dissolved](Skeleton::dissolved).
     pub exchanged: Vec<Skeleton>,
     /// Whether the first of those is a regular one.
     pub is_regular: bool,
@@ -179,8 +179,9 @@ pub fn closer(evidence: &mut Evidence, outline: &mut Outline, seed: u64) -> Resu
     // What masks show, made whole, says nothing that exchanged summands do.
     let first = like_exchanged.iter().chain(&exchanged).chain(&like_masked).next().cloned();
     outline.is_regular = !like_exchanged.is_empty() || like_masked.is_some();
-    outline.exchanged =
-        skeleton::distinct(like_exchanged.into_iter().chain(like_masked).chain(exchanged), usize::MAX);
+    let shown: Vec<Skeleton> = like_exchanged.into_iter().chain(like_masked).chain(exchanged).collect();
+    let dissolved: Vec<Skeleton> = shown.iter().filter_map(Skeleton::dissolved).collect();
+    outline.exchanged = skeleton::distinct(shown.into_iter().chain(dissolved), usize::MAX);
     let parts = first.as_ref().map(|exchanged| masked.with_parts_of(exchanged));
     let is_known = |parts: &Skeleton| {
         outline.exchanged.iter().chain([masked]).any(|known| known.has_the_same_sums(parts))

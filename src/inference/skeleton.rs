@@ -134,6 +134,28 @@ impl Skeleton {
         }
     }
 
+    /// With the products of each sum that is added to one other sum as summands of the sum that adds the two instead, if there are
+    /// such. Where what the other hands on has been rounded, its summands cannot be exchanged with these, whether these are
+    /// added to each other first or not.
+    pub fn dissolved(&self) -> Option<Skeleton> {
+        let dissolved = self.with_groups_dissolved();
+        (!dissolved.has_the_same_sums(self)).then_some(dissolved)
+    }
+
+    fn with_groups_dissolved(&self) -> Skeleton {
+        let (Skeleton::Sum(children) | Skeleton::Inner(children)) = self else { return self.clone() };
+        let mut into: Vec<Skeleton> = children.iter().map(Skeleton::with_groups_dissolved).collect();
+        // Of two groups of products, the one that comes first is taken for what the other is added to.
+        if let [one, other] = &into[..]
+            && let Skeleton::Sum(products) = other
+            && matches!(one, Skeleton::Sum(_))
+            && products.iter().all(|product| matches!(product, Skeleton::Leaf(Summand::Product(_))))
+        {
+            into = [vec![one.clone()], products.clone()].concat();
+        }
+        if matches!(self, Skeleton::Inner(_)) { Skeleton::Inner(into) } else { Skeleton::Sum(into) }
+    }
+
     /// Where c and sums are summands of one sum: with these and all others added to c one after the other instead, in
     /// likely orders. Where products are too small beside c to be told from each other, nothing shows which comes
     /// first.
@@ -315,6 +337,28 @@ mod tests {
         let products = sum(std::iter::once(pair(leaf(0), leaf(1))).chain(others()).collect());
         assert_eq!(moved(pair(c(), products)), None);
         assert_eq!(moved(Skeleton::Leaf(Summand::C)), None);
+    }
+
+    #[test]
+    fn groups_that_are_added_one_after_the_other_are_dissolved() {
+        let leaf = |k| Skeleton::Leaf(Summand::Product(k));
+        let group = |products: std::ops::Range<usize>| Skeleton::Sum(products.map(leaf).collect());
+        let pair = |one, other| Skeleton::Sum(vec![one, other]);
+        let with_c = Skeleton::Sum(vec![Skeleton::Leaf(Summand::C), leaf(0), leaf(1)]);
+        let from_c = pair(pair(with_c.clone(), group(2..5)), group(5..7));
+        assert_eq!(
+            from_c.dissolved().map(|order| order.to_string()),
+            Some("(((c p0 p1) p2 p3 p4) p5 p6)".to_string())
+        );
+        let from_zero = pair(Skeleton::Leaf(Summand::C), pair(group(0..2), group(2..5)));
+        assert_eq!(
+            from_zero.dissolved().map(|order| order.to_string()),
+            Some("(c ((p0 p1) p2 p3 p4))".to_string())
+        );
+        let beside_others = Skeleton::Sum(vec![with_c, group(2..5), group(5..7)]);
+        for whole in [beside_others, group(0..7), pair(Skeleton::Leaf(Summand::C), group(0..7))] {
+            assert_eq!(whole.dissolved(), None, "{whole}");
+        }
     }
 
     #[test]
