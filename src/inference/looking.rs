@@ -174,16 +174,23 @@ pub fn improved(evidence: &Evidence, known: Fitted) -> Fitted {
     }
 }
 
-/// A longer look at such a model, and what the first one made of it.
-pub fn known(evidence: &Evidence, known: Fitted, improved: Fitted) -> Fitted {
-    if improved.contradicted == 0 {
-        return improved;
-    }
-    // Of few rules, all there is to each is turned at once.
-    let improved = match improved.model.tree.rules.len() > RULES {
+/// Whether a model has so many rules that a longer look at it takes minutes.
+pub fn has_many_rules(fitted: &Fitted) -> bool {
+    fitted.model.tree.rules.len() > RULES
+}
+
+/// What comes of a first look, or a better model, where that has many rules. Of few rules, all there is to each is turned at
+/// once in a longer look.
+pub fn with_few_of_many_rules_anew(evidence: &Evidence, improved: Fitted) -> Fitted {
+    match improved.contradicted > 0 && has_many_rules(&improved) {
         true => with_rules_decided_anew(evidence, improved),
         false => improved,
-    };
+    }
+}
+
+/// A longer look at such a model, and what the first one made of it.
+pub fn known(evidence: &Evidence, known: Fitted, improved: Fitted) -> Fitted {
+    let improved = with_few_of_many_rules_anew(evidence, improved);
     if improved.contradicted == 0 {
         return improved;
     }

@@ -113,7 +113,11 @@ fn again(
         }
     }
     progress.model("improved", &improved.model, evidence);
-    let found = looking::known(evidence, known, improved);
+    // Where rules are many, a longer look takes minutes, and asking costs less.
+    let found = match looking::has_many_rules(&improved) {
+        true => looking::with_few_of_many_rules_anew(evidence, improved),
+        false => looking::known(evidence, known, improved),
+    };
     progress.model("looked at longer", &found.model, evidence);
     let found = pursued(
         evidence,

@@ -14,7 +14,7 @@ use crate::inference::nodewise;
 
 /// Rules that are decided anew, one after the other, the first of which most is to be blamed on; and times that they are
 /// ranked, as long as each leaves no more than one of so many of what the one before did.
-const BLAMED: usize = 3;
+const BLAMED: usize = 8;
 const TIMES: usize = 4;
 const LEFT: usize = 2;
 /// Answers that models may be held against before no other rule is.
