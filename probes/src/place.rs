@@ -279,7 +279,7 @@ pub fn reach_with_scales(signature: &Signature) -> (i32, i32) {
 }
 
 /// The same of products alone.
-pub(crate) fn reach_of_factors(signature: &Signature) -> (i32, i32) {
+pub fn reach_of_factors(signature: &Signature) -> (i32, i32) {
     let (a, b) = (&signature.a, &signature.b);
     (a.min_exponent() + b.min_exponent(), a.max_exponent() + b.max_exponent())
 }

@@ -38,8 +38,8 @@ pub struct Outline {
     pub cuts: Vec<i32>,
     /// Other orders, from [a closer look](closer), and then what is combined of those.
     pub closer: Vec<Skeleton>,
-    /// The orders that exchanged summands, or traces, show, the regular ones that are very much like these, or like what masks
-    /// show, first; also where masks show the same. At last those with [groups dissolved](Skeleton::dissolved).
+    /// The orders that exchanged summands show, or [traces](tracing), which are meant with these from here on: the regular ones
+    /// that are very much like these, or like what masks show, first; also where masks show the same.
     pub exchanged: Vec<Skeleton>,
     /// Whether the first of those is a regular one.
     pub is_regular: bool,
@@ -53,6 +53,8 @@ pub struct Outline {
     /// to, it can be exchanged with summands that it does not meet. And [with a chain reversed](Skeleton::reversed_from_c) that
     /// it is added to.
     pub c_moved: Vec<Skeleton>,
+    /// Those orders with [groups dissolved](Skeleton::dissolved).
+    pub dissolved: Vec<Skeleton>,
     /// How many of the closer ones were not combined.
     found: usize,
     /// Whether a closer look has been asked for.
@@ -131,6 +133,7 @@ pub fn outline(
         parts: None,
         of_both: None,
         c_moved: Vec::new(),
+        dissolved: Vec::new(),
         found,
         is_close: false,
         glances: 0,
@@ -150,7 +153,8 @@ fn first_again(evidence: &mut Evidence) -> Result<Option<Distrust>, DeviceError>
 /// Orders that are combined of what several ways of asking show, at most.
 const COMBINED: usize = 8;
 
-/// Products of formats that span fewer binades, with their scales, have little range: sums may lose nothing of one beside another.
+/// Products whose normal factors span fewer binades have little range, whatever their scales: in a block, sums may lose
+/// nothing of one beside another.
 const LITTLE_RANGE: i32 = 40;
 
 /// Asks for orders of summation that masks do not show.
@@ -170,18 +174,22 @@ pub fn closer(evidence: &mut Evidence, outline: &mut Outline, seed: u64) -> Resu
     // What passes all sums is what values are made of.
     evidence.ask(vec![mmaprobe_probes::sums::range(&signature)])?;
     let mut exchanged = exchanging::orders(evidence, &outline.cuts, seed)?;
-    let (low, high) = place::reach_with_scales(&signature);
+    let (low, high) = place::reach_of_factors(&signature);
     if high - low < LITTLE_RANGE {
         let traced = tracing::orders(evidence)?;
-        exchanged = skeleton::distinct(traced.into_iter().chain(exchanged), usize::MAX);
+        // Where masks show something, traces may show less of the rest than exchanged summands do.
+        let both = if masked.is_flat() { [traced, exchanged] } else { [exchanged, traced] };
+        exchanged = skeleton::distinct(both.into_iter().flatten(), usize::MAX);
     }
     let (like_exchanged, like_masked) = very_regular(&signature, &exchanged, masked);
     // What masks show, made whole, says nothing that exchanged summands do.
     let first = like_exchanged.iter().chain(&exchanged).chain(&like_masked).next().cloned();
     outline.is_regular = !like_exchanged.is_empty() || like_masked.is_some();
-    let shown: Vec<Skeleton> = like_exchanged.into_iter().chain(like_masked).chain(exchanged).collect();
-    let dissolved: Vec<Skeleton> = shown.iter().filter_map(Skeleton::dissolved).collect();
-    outline.exchanged = skeleton::distinct(shown.into_iter().chain(dissolved), usize::MAX);
+    outline.exchanged =
+        skeleton::distinct(like_exchanged.into_iter().chain(like_masked).chain(exchanged), usize::MAX);
+    let dissolved = outline.exchanged.iter().filter_map(Skeleton::dissolved);
+    let is_shown = |order: &Skeleton| outline.exchanged.iter().any(|shown| shown.has_the_same_sums(order));
+    outline.dissolved = skeleton::distinct(dissolved.filter(|order| !is_shown(order)), usize::MAX);
     let parts = first.as_ref().map(|exchanged| masked.with_parts_of(exchanged));
     let is_known = |parts: &Skeleton| {
         outline.exchanged.iter().chain([masked]).any(|known| known.has_the_same_sums(parts))
@@ -195,7 +203,10 @@ pub fn closer(evidence: &mut Evidence, outline: &mut Outline, seed: u64) -> Resu
     let grouped = sums.orders(evidence, masked);
     let likely = outline.parts.iter().chain(&outline.of_both).chain(&outline.c_moved).cloned();
     let likely: Vec<Skeleton> = likely.collect();
-    for order in outline.exchanged.clone().into_iter().chain(likely).chain(handed).chain(grouped) {
+    let dissolved = outline.dissolved.clone();
+    for order in
+        outline.exchanged.clone().into_iter().chain(likely).chain(handed).chain(grouped).chain(dissolved)
+    {
         if order != *masked && !outline.closer.contains(&order) {
             outline.closer.push(order);
         }

@@ -307,7 +307,7 @@ fn overflows(signature: &Signature, evidence: &Evidence, masks: &[Mask], x: i32)
 }
 
 /// Every two of so many.
-fn pairs_of(count: usize) -> impl Iterator<Item = (usize, usize)> {
+pub(super) fn pairs_of(count: usize) -> impl Iterator<Item = (usize, usize)> {
     (0..count).flat_map(move |i| (i + 1..count).map(move |j| (i, j)))
 }
 

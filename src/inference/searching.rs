@@ -114,11 +114,12 @@ fn again(
     }
     progress.model("improved", &improved.model, evidence);
     // Where rules are many, a longer look takes minutes, and asking costs less.
-    let found = match looking::has_many_rules(&improved) {
+    let is_asked_first = looking::has_many_rules(&improved);
+    let found = match is_asked_first {
         true => looking::with_few_of_many_rules_anew(evidence, improved),
-        false => looking::known(evidence, known, improved),
+        false => looking::known(evidence, known.clone(), improved),
     };
-    progress.model("looked at longer", &found.model, evidence);
+    progress.model("looked at", &found.model, evidence);
     let found = pursued(
         evidence,
         Pursuit::BesideAnother(outline),
@@ -126,6 +127,8 @@ fn again(
         seed.wrapping_add(3 * TIME * DISPUTES),
         progress,
     )?;
+    // Nothing may have been disputed; and where the refuted model was started from has not been looked at.
+    let found = if is_asked_first { looking::known(evidence, known, found) } else { found };
     Ok(Searched::Best(Box::new(found)))
 }
 

@@ -13,27 +13,31 @@ use super::order::{self, Set};
 use super::skeleton::{self, Skeleton};
 use crate::device::DeviceError;
 
-/// Pairs on which all values are tried.
+/// Pairs on which all values are tried, at most.
 const TRIED: usize = 6;
-/// Values with which all pairs are asked about.
+/// Values with which all pairs are asked about, at most.
 const TELLING: usize = 3;
-/// The most questions that all pairs may cost.
+/// The most questions that the pairs may cost on which all values are tried, and all pairs.
+const MOST_TRYING: usize = 20_000;
 const MOST_QUESTIONS: usize = 40_000;
 
-/// The orders of summation that traces show, if they show any. What is asked is kept mostly aside.
+/// The orders of summation that traces show, if they show any. What is asked is kept aside.
 ///
 /// # Errors
 /// If the device fails.
 pub fn orders(evidence: &mut Evidence) -> Result<Vec<Skeleton>, DeviceError> {
     let signature = *evidence.signature();
     let k = signature.k;
-    let pairs: Vec<(usize, usize)> = (0..k).flat_map(|i| (i + 1..k).map(move |j| (i, j))).collect();
-    let pairs = mixed(&pairs);
-    if k < 2 || 2 * pairs.len() * (k - 1) > MOST_QUESTIONS {
+    let pairs = mixed(&order::pairs_of(k).collect::<Vec<_>>());
+    let all = traces::values(&signature);
+    // Each summand but two, beside X and −X and alone.
+    let of_a_pair = 2 * k.saturating_sub(1);
+    let at_once = MOST_QUESTIONS / (pairs.len() * of_a_pair).max(1);
+    if k < 2 || all.is_empty() || at_once == 0 {
         return Ok(Vec::new());
     }
-    let all = traces::values(&signature);
-    let some = &pairs[..TRIED.min(pairs.len())];
+    let tried = (MOST_TRYING / (all.len() * of_a_pair)).clamp(1, TRIED);
+    let some = &pairs[..tried.min(pairs.len())];
     ask(evidence, &all, some)?;
     let shows = |values: &Values| {
         let sets = some.iter().filter_map(|&pair| set(evidence, values, pair));
@@ -43,7 +47,8 @@ pub fn orders(evidence: &mut Evidence) -> Result<Vec<Skeleton>, DeviceError> {
     telling.retain(|(shown, _)| *shown > 0);
     // A stable sort: simpler values first among equals.
     telling.sort_by_key(|(shown, _)| std::cmp::Reverse(*shown));
-    let telling: Vec<Values> = telling.into_iter().take(TELLING).map(|(_, values)| values).collect();
+    let telling: Vec<Values> =
+        telling.into_iter().take(at_once.min(TELLING)).map(|(_, values)| values).collect();
     ask(evidence, &telling, &pairs)?;
     let order = |values: &Values| {
         let sets = pairs.iter().filter_map(|&pair| set(evidence, values, pair)).collect();
@@ -65,7 +70,7 @@ fn ask(evidence: &mut Evidence, all: &[Values], pairs: &[(usize, usize)]) -> Res
         .flatten()
         .collect();
     let (name, question, source) = (traces::NAME, traces::QUESTION, traces::SOURCE);
-    evidence.ask_mostly_aside(vec![Probe { name, question, source, dot_adds }])
+    evidence.ask_aside(vec![Probe { name, question, source, dot_adds }])
 }
 
 /// A pair, and what leaves a trace between its two: what is in the sum in which they meet. `None` if that was not asked of
@@ -85,8 +90,8 @@ fn set(evidence: &Evidence, values: &Values, (x, opposite): (usize, usize)) -> O
 
 /// All summands but these products.
 fn others(k: usize, (x, opposite): (usize, usize)) -> impl Iterator<Item = Summand> {
-    let products = (0..k).filter(move |&other| other != x && other != opposite).map(Summand::Product);
-    products.chain([Summand::C])
+    let pair = [x, opposite].map(Summand::Product);
+    (0..=k).map(move |index| Summand::from_index(index, k)).filter(move |summand| !pair.contains(summand))
 }
 
 #[cfg(test)]

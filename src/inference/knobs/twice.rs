@@ -22,8 +22,8 @@ pub fn turn_twice(model: &Model, signature: &Signature) -> Vec<(Model, Vec<Turne
         .collect()
 }
 
-/// Models in which the result is first rounded as now, but in a format with more range, and then to all bits of d: only what
-/// overflows in the second tells the two from one. Nothing where the result is rounded twice already.
+/// Models in which the result is first rounded as now, but in a format with more range, and then to all bits of d: of
+/// ordinary results, only those that overflow in the second tell the two from one. Nothing where the result is rounded twice already.
 pub fn turn_range_twice(model: &Model, signature: &Signature) -> Vec<Turned> {
     let Some((doubled, first)) = doubled(model) else { return Vec::new() };
     let (Some(Node::Sum { rule: last, .. }), Normalised::To(before)) =
@@ -153,8 +153,8 @@ mod tests {
     use super::*;
     use crate::inference::testing;
 
-    /// Rounded to odd in 9 bits of fp32 first, and toward zero to fp16 then: 65504 + 8 becomes 65536, and that 65504. In one
-    /// rounding to 9 bits it is infinite or 65472.
+    /// Rounded to 9 bits of fp32 first, 65504 + 8 becomes 65536, and that, in fp16 with the largest number where it overflows,
+    /// 65504. In one rounding to 9 bits it is infinite or 65472.
     #[test]
     fn what_overflows_only_in_the_second_rounding_is_among_the_turns() {
         let signature = Signature { d: FP16, c: FP16, ..testing::signature(1) };
@@ -169,6 +169,11 @@ mod tests {
             Executor::new(model).expect("a model").dot_add(&[eight], &[one], largest, &[], &[])
         };
         assert_eq!(answer(&single), 0x7c00);
+        let mut to_largest = single.clone();
+        if let Normalised::To(round) = &mut to_largest.tree.rules[0].normalised {
+            round.overflow = mmaprobe_model::format::Overflow::Largest;
+        }
+        assert_eq!(answer(&to_largest), 0x7bfe);
         let turned = turn_range_twice(&single, &signature);
         assert!(turned.iter().any(|turned| answer(&turned.model) == largest));
     }

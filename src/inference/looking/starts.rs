@@ -103,6 +103,11 @@ impl Starts<'_, '_> {
         self.outline.c_moved.iter().filter_map(|order| self.started(order).next())
     }
 
+    /// The likeliest tree of each of those orders with groups dissolved.
+    pub(super) fn dissolved(&self) -> impl Iterator<Item = Model> {
+        self.outline.dissolved.iter().filter_map(|order| self.started(order).next())
+    }
+
     /// An order that a closer look has shown, in every structure.
     fn started(&self, order: &Skeleton) -> impl Iterator<Item = Model> {
         let signature = self.evidence.signature();

@@ -70,8 +70,8 @@ const MORE_ORDERS_AT_ONCE: usize = 12;
 
 /// Where exchanged summands show an order: a quick look, sum by sum, at the regular tree that what is shown is very much
 /// like, at the trees that masks show, at the first of those that exchanged summands do, at what both show together, at the
-/// first with c elsewhere, at all products in one sum where masks show one of all summands, and at the others that
-/// exchanged summands show. One that explains nearly everything is enough, but for all products in one sum, and where c is
+/// first with c elsewhere, at all products in one sum where masks show one of all summands, at the others that
+/// exchanged summands show, and at the first with groups dissolved. One that explains nearly everything is enough, but for all products in one sum, and where c is
 /// moved, for c elsewhere: nearly the same order may explain everything. Where formats have little range, at more of those,
 /// the ones first of which the first looks explain most, until one explains everything. Not at the tree of a model which
 /// leaves next to nothing already. The best first.
@@ -114,7 +114,7 @@ fn at_once(starts: &Starts, looked: &[Looked]) -> Vec<Model> {
         exchanged.chain(starts.of_both()).chain(starts.c_moved()).chain(starts.accumulator_late());
     let has_little_range = starts.has_little_range();
     let most = if has_little_range { MORE_ORDERS_AT_ONCE } else { ORDERS_AT_ONCE };
-    let others = starts.of_exchanged_orders().take(most);
+    let others = starts.of_exchanged_orders().take(most).chain(starts.dissolved().take(1));
     let first = starts.of_regular_order().into_iter().chain(starts.shown(0));
     let mut all = distinct(first.chain(exchanged).chain(others), usize::MAX);
     if has_little_range {
