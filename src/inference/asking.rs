@@ -173,20 +173,17 @@ pub fn closer(evidence: &mut Evidence, outline: &mut Outline, seed: u64) -> Resu
     outline.closer.truncate(outline.found);
     // What passes all sums is what values are made of.
     evidence.ask(vec![mmaprobe_probes::sums::range(&signature)])?;
-    let mut exchanged = exchanging::orders(evidence, &outline.cuts, seed)?;
+    let exchanged = exchanging::orders(evidence, &outline.cuts, seed)?;
     let (low, high) = place::reach_of_factors(&signature);
-    if high - low < LITTLE_RANGE {
-        let traced = tracing::orders(evidence)?;
-        // Where masks show something, traces may show less of the rest than exchanged summands do.
-        let both = if masked.is_flat() { [traced, exchanged] } else { [exchanged, traced] };
-        exchanged = skeleton::distinct(both.into_iter().flatten(), usize::MAX);
-    }
+    let traced = if high - low < LITTLE_RANGE { tracing::orders(evidence)? } else { Vec::new() };
+    // Where exchanged summands show an order, traces may show less of it.
+    let (exchanged, traced) = if exchanged.is_empty() { (traced, Vec::new()) } else { (exchanged, traced) };
     let (like_exchanged, like_masked) = very_regular(&signature, &exchanged, masked);
     // What masks show, made whole, says nothing that exchanged summands do.
     let first = like_exchanged.iter().chain(&exchanged).chain(&like_masked).next().cloned();
     outline.is_regular = !like_exchanged.is_empty() || like_masked.is_some();
-    outline.exchanged =
-        skeleton::distinct(like_exchanged.into_iter().chain(like_masked).chain(exchanged), usize::MAX);
+    let shown = like_exchanged.into_iter().chain(like_masked).chain(exchanged).chain(traced);
+    outline.exchanged = skeleton::distinct(shown, usize::MAX);
     let dissolved = outline.exchanged.iter().filter_map(Skeleton::dissolved);
     let is_shown = |order: &Skeleton| outline.exchanged.iter().any(|shown| shown.has_the_same_sums(order));
     outline.dissolved = skeleton::distinct(dissolved.filter(|order| !is_shown(order)), usize::MAX);
