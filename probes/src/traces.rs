@@ -47,13 +47,15 @@ pub fn values(signature: &Signature) -> Vec<Values> {
         return Vec::new();
     }
     let zero = place::zeros(signature).c;
-    let mut tops = vec![d.max_exponent(), d.max_exponent().min(NEAR)];
-    tops.dedup();
+    // X is below 4 times the power of two of these exponents, and less is added to it than as much again.
+    let exponents = [d.max_exponent(), d.max_exponent().min(NEAR)].map(|top| {
+        let of_a = a.max_exponent().min((top - ROOM) / 2);
+        (of_a, b.max_exponent().min(top - ROOM - of_a))
+    });
+    let mut exponents = exponents.to_vec();
+    exponents.dedup();
     let mut values: Vec<Values> = Vec::new();
-    for top in tops {
-        // X is below 4 times the power of two of these exponents, and less is added to it than as much again.
-        let exponent_of_a = a.max_exponent().min((top - ROOM) / 2);
-        let exponent_of_b = b.max_exponent().min(top - ROOM - exponent_of_a);
+    for (exponent_of_a, exponent_of_b) in exponents {
         let both = |factor: &dyn Fn(&Format, i32) -> Option<u64>| {
             Some((factor(a, exponent_of_a)?, factor(b, exponent_of_b)?))
         };
@@ -73,13 +75,7 @@ pub fn values(signature: &Signature) -> Vec<Values> {
             }
         }
     }
-    let mut distinct = Vec::with_capacity(values.len());
-    values.into_iter().for_each(|each| {
-        if !distinct.contains(&each) {
-            distinct.push(each)
-        }
-    });
-    distinct
+    values
 }
 
 /// Binades that X stays below the largest number, for its significand of many bits and for what is added to it.

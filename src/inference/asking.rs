@@ -153,9 +153,9 @@ fn first_again(evidence: &mut Evidence) -> Result<Option<Distrust>, DeviceError>
 /// Orders that are combined of what several ways of asking show, at most.
 const COMBINED: usize = 8;
 
-/// Products whose normal factors span fewer binades have little range, whatever their scales: in a block, sums may lose
-/// nothing of one beside another.
-const LITTLE_RANGE: i32 = 40;
+/// Traces are asked for where normal factors of products span fewer binades, whatever their scales: in a block, sums may lose
+/// nothing of one product beside another.
+const TRACED_WITHIN: i32 = 40;
 
 /// Asks for orders of summation that masks do not show.
 ///
@@ -175,7 +175,7 @@ pub fn closer(evidence: &mut Evidence, outline: &mut Outline, seed: u64) -> Resu
     evidence.ask(vec![mmaprobe_probes::sums::range(&signature)])?;
     let exchanged = exchanging::orders(evidence, &outline.cuts, seed)?;
     let (low, high) = place::reach_of_factors(&signature);
-    let traced = if high - low < LITTLE_RANGE { tracing::orders(evidence)? } else { Vec::new() };
+    let traced = if high - low < TRACED_WITHIN { tracing::orders(evidence)? } else { Vec::new() };
     // Where exchanged summands show an order, traces may show less of it.
     let (exchanged, traced) = if exchanged.is_empty() { (traced, Vec::new()) } else { (exchanged, traced) };
     let (like_exchanged, like_masked) = very_regular(&signature, &exchanged, masked);

@@ -168,6 +168,9 @@ impl<'e, 'd> Search<'e, 'd> {
                 let signature = self.evidence.signature();
                 turned.extend(knobs::turn_products(&fitted.model, signature, class));
                 turned.extend(knobs::turn_kind(&fitted.model, signature, self.scope));
+                if class >= Class::Infinite && self.scope.has_root(&fitted.model) {
+                    turned.extend(knobs::turn_range_twice(&fitted.model, signature));
+                }
                 if self.scope == Scope::All {
                     turned.extend(knobs::turn_everywhere(&fitted.model, signature, class));
                     splits = knobs::split(&fitted.model);
@@ -183,10 +186,6 @@ impl<'e, 'd> Search<'e, 'd> {
                 add(split, turned);
             }
             if index < CLOSELY && self.scope.has_root(&fitted.model) {
-                if class >= Class::Infinite {
-                    let turned = knobs::turn_range_twice(&fitted.model, self.evidence.signature());
-                    add(fitted.model.clone(), turned);
-                }
                 for (doubled, turned) in knobs::turn_twice(&fitted.model, self.evidence.signature()) {
                     add(doubled, turned);
                 }

@@ -23,7 +23,8 @@ pub fn turn_twice(model: &Model, signature: &Signature) -> Vec<(Model, Vec<Turne
 }
 
 /// Models in which the result is first rounded as now, but in a format with more range, and then to all bits of d: of
-/// ordinary results, only those that overflow in the second tell the two from one. Nothing where the result is rounded twice already.
+/// ordinary results, only those that overflow in the second tell the two from one. Nothing where the result is rounded twice
+/// already.
 pub fn turn_range_twice(model: &Model, signature: &Signature) -> Vec<Turned> {
     let Some((doubled, first)) = doubled(model) else { return Vec::new() };
     let (Some(Node::Sum { rule: last, .. }), Normalised::To(before)) =

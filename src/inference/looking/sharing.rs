@@ -81,16 +81,18 @@ pub fn shared(starts: &Starts, mut looked: Vec<Looked>) -> Vec<Looked> {
 }
 
 /// Orders in which all sums but the last are taken to share a rule before any is looked at sum by sum, the first of those
-/// that exchanged summands show, of those with groups dissolved, and of all, and answers that models may be held against before no other is.
+/// that exchanged summands show, of those with groups dissolved, and of all, and answers that models may be held against
+/// before no other is.
 const ORDERS_SHOWN: usize = 12;
 const ORDERS: usize = 80;
 const ALL_ORDERS: u64 = 300_000_000;
 /// Of these, the ones that get a quick look after a glance at all.
 const ORDERS_AGAIN: usize = 2;
 
-/// One rule for all sums but the last, in the orders that exchanged summands show, also with groups dissolved, and, where formats have little range, so
-/// that what is shown is part of the order, in the regular ones that say more, until one explains everything. One rule is
-/// found soon, and mostly in the right order alone. The best first, of these only one that leaves hardly anything.
+/// One rule for all sums but the last, in the orders that exchanged summands show, also with groups dissolved, and, where
+/// formats have little range, so that what is shown is part of the order, in the regular ones that say more, until one explains
+/// everything. One rule is found soon, and mostly in the right order alone. The best first, of these only one that leaves
+/// hardly anything.
 pub fn shared_at_once(starts: &Starts, mut looked: Vec<Looked>) -> Vec<Looked> {
     let evidence = starts.evidence;
     let most = evidence.work().spent() + ALL_ORDERS;
