@@ -134,9 +134,9 @@ impl Skeleton {
         }
     }
 
-    /// With the products of each sum that is added to one other sum as summands of the sum that adds the two instead, if there are
-    /// such. Where what the other hands on has been rounded, its summands cannot be exchanged with these, whether these are
-    /// added to each other first or not.
+    /// With the products of each sum that is added to one other sum as summands of the sum that adds the two instead, if there
+    /// are such. Where what the other hands on has been rounded, its summands cannot be exchanged with these, whether these
+    /// are added to each other first or not.
     pub fn dissolved(&self) -> Option<Skeleton> {
         let dissolved = self.with_groups_dissolved();
         (!dissolved.has_the_same_sums(self)).then_some(dissolved)

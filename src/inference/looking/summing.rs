@@ -38,9 +38,9 @@ pub const AT_FIRST: usize = 2;
 /// And where nothing else has led further.
 pub const AT_LAST: usize = 12;
 
-/// Quick looks, sum by sum, at so many of the trees that have got none with what has been asked since: at those that exchanged summands show, each order
-/// first, at those that masks do, at the regular one that is most like what a closer look shows, and at all others; until one
-/// explains everything. The best first.
+/// Quick looks, sum by sum, at so many of the trees that have got none with what has been asked since: at those that exchanged
+/// summands show, each order first, at those that masks do, at the regular one that is most like what a closer look shows, and
+/// at all others; until one explains everything. The best first.
 pub fn quick_sums(starts: &Starts, mut looked: Vec<Looked>, trees: usize) -> Vec<Looked> {
     let evidence = starts.evidence;
     let others = starts.structures().map(|(_, start)| start);
