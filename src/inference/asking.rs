@@ -46,9 +46,6 @@ pub struct Outline {
     /// The sums of sums that masks show, with parts as the first of those has them, if that is another order: what is
     /// aligned in a way of its own may look like an order of parts.
     pub parts: Option<Skeleton>,
-    /// The sums that masks and the first of those orders both show, where each shows others, too: of these, either may be
-    /// wrong.
-    pub of_both: Option<Skeleton>,
     /// The first of those orders with c added last, if it is added before: where nothing is lost of what it is added
     /// to, it can be exchanged with summands that it does not meet. And [with a chain reversed](Skeleton::reversed_from_c) that
     /// it is added to.
@@ -131,7 +128,6 @@ pub fn outline(
         exchanged: Vec::new(),
         is_regular: false,
         parts: None,
-        of_both: None,
         c_moved: Vec::new(),
         dissolved: Vec::new(),
         found,
@@ -192,14 +188,11 @@ pub fn closer(evidence: &mut Evidence, outline: &mut Outline, seed: u64) -> Resu
         outline.exchanged.iter().chain([masked]).any(|known| known.has_the_same_sums(parts))
     };
     outline.parts = parts.filter(|parts| !parts.is_flat() && !is_known(parts));
-    let of_both = first.as_ref().map(|exchanged| masked.with_sums_of_both(exchanged));
-    outline.of_both = of_both.filter(|both| !both.is_flat() && !is_known(both));
     let moved = |first: &Skeleton| first.with_c_last().into_iter().chain(first.reversed_from_c());
     outline.c_moved = first.iter().flat_map(moved).collect();
     let handed = handing::orders(evidence, &outline.cuts, seed)?;
     let grouped = sums.orders(evidence, masked);
-    let likely = outline.parts.iter().chain(&outline.of_both).chain(&outline.c_moved).cloned();
-    let likely: Vec<Skeleton> = likely.collect();
+    let likely: Vec<Skeleton> = outline.parts.iter().chain(&outline.c_moved).cloned().collect();
     let dissolved = outline.dissolved.clone();
     for order in
         outline.exchanged.clone().into_iter().chain(likely).chain(handed).chain(grouped).chain(dissolved)
@@ -588,25 +581,8 @@ pub fn of_sound(device: &dyn Device, seed: u64) -> (Evidence<'_>, Outline) {
 
 #[cfg(test)]
 mod tests {
-    use mmaprobe_machines::{Unit, generate};
-
     use super::*;
-    use crate::device::machine::MachineDevice;
     use crate::inference::testing;
-
-    /// A chain of threes that ends with c's sum and two products: masks take these two for a sum of their own, and exchanged
-    /// summands tear one of the threes apart.
-    #[test]
-    fn what_masks_and_exchanged_summands_show_alike_is_an_order_of_its_own() {
-        let device = MachineDevice::new("a machine", Unit::sound(generate::machine(531, 65)));
-        let (_, outline) = of_sound(&device, 1);
-        let order = "(((((((((((c p14 p23 p31) p25 p27 p29) p3 p6 p19) p4 p13 p28) p0 p1 p21) p12 p18 p26) \
-                     p2 p10 p15) p5 p8 p30) p7 p17 p20) p9 p11 p22) p16 p24)";
-        assert_eq!(outline.of_both.map(|order| order.to_string()).as_deref(), Some(order));
-        assert!(outline.closer.iter().any(|closer| closer.to_string() == order));
-        assert_ne!(outline.order.skeleton.to_string(), order);
-        assert!(outline.exchanged.iter().all(|exchanged| exchanged.to_string() != order));
-    }
 
     #[test]
     fn editions_ask_the_same_random_questions_with_bits_first_or_last() {

@@ -43,6 +43,8 @@ const OF_ONE_SUM: usize = 20;
 const ROUNDS: usize = 3;
 /// Summands of a part of a tree in which all threes are asked about that have not been: so many at most.
 const OF_A_PART: usize = 16;
+/// Summands of a group at the end of a larger part, all of which are asked about: so many at most.
+const OF_A_GROUP: usize = 6;
 /// Votes of values that three summands hand on alike, where others have one.
 const HANDED_ON: usize = 4;
 
@@ -119,6 +121,23 @@ fn most_telling<T>(mut shown: Vec<(T, Vec<bool>)>, most: usize) -> Vec<T> {
         telling.push(value);
     }
     telling
+}
+
+/// Of a part of a tree, the summands of groups that are added in its last two sums, and one that stands for each larger part:
+/// a chain hands what comes before these on alike.
+fn near_the_end(part: &Skeleton) -> Vec<Summand> {
+    fn below(part: &Skeleton, sums: usize, near: &mut Vec<Summand>) {
+        match part {
+            Skeleton::Sum(children) if sums > 0 && part.summands().len() > OF_A_GROUP => {
+                children.iter().for_each(|child| below(child, sums - 1, near));
+            }
+            large if large.summands().len() > OF_A_GROUP => near.push(large.nearest()),
+            group => near.extend(group.summands()),
+        }
+    }
+    let mut near = Vec::new();
+    below(part, 2, &mut near);
+    near
 }
 
 fn probe(dot_adds: Vec<DotAdd>) -> Probe {
@@ -298,19 +317,22 @@ impl Threes {
         count * count.saturating_sub(1) * count.saturating_sub(2) / 6 > MOST_THREES
     }
 
-    /// All threes inside of each part of a tree that has no more summands than are asked about.
+    /// All threes inside of each part of a tree that has no more summands than are asked about; of larger parts, all threes
+    /// of [what is near its end](near_the_end), if that is not too much, and so on inside.
     fn inside_of_parts(&self, tree: &Skeleton, threes: &mut Vec<[usize; 3]>) {
         let Skeleton::Sum(children) = tree else { return };
-        let mut numbers: Vec<usize> =
-            tree.summands().into_iter().map(|summand| self.number(summand)).collect();
-        if numbers.len() > OF_A_PART {
-            children.iter().for_each(|child| self.inside_of_parts(child, threes));
-            return;
+        let all = tree.summands();
+        let is_small = all.len() <= OF_A_PART;
+        let near = if is_small { all } else { near_the_end(tree) };
+        if near.len() <= OF_A_PART {
+            let mut numbers: Vec<usize> = near.into_iter().map(|summand| self.number(summand)).collect();
+            numbers.sort_unstable();
+            let inside = triples_of(numbers.len(), usize::MAX).into_iter();
+            threes.extend(inside.map(|three| three.map(|at| numbers[at])));
         }
-        numbers.sort_unstable();
-        threes.extend(
-            triples_of(numbers.len(), usize::MAX).into_iter().map(|three| three.map(|at| numbers[at])),
-        );
+        if !is_small {
+            children.iter().for_each(|child| self.inside_of_parts(child, threes));
+        }
     }
 
     /// Whether the formats hold next to no values that c could exchange with products.
@@ -459,6 +481,18 @@ mod tests {
                      (p18 p21) p0 p6 p8 p11 p17) (p2 p22) (p25 p27) p3 p5 p16 p24) p15) p19)";
         let orders = shown(461, 32);
         assert!(orders.iter().any(|shown| shown == order), "{orders:?}");
+    }
+
+    /// Of so many summands, not all threes are asked about; those of neighbouring groups in the middle of the chain tell these
+    /// apart.
+    #[test]
+    fn groups_in_the_middle_of_a_chain_are_found() {
+        let order = "((((((((c (p1 p10 p19 p28)) (p4 p12 p25 p27)) (p7 p24 p26 p29)) (p9 p15 p17 p20)) \
+                     (p6 p11 p18 p21)) (p2 p5 p8 p23)) (p0 p14 p16 p31)) (p3 p13 p22 p30))";
+        assert_eq!(shown(704, 144)[0], order);
+        let threes = "(((((((((((c p14 p23 p31) p25 p27 p29) p3 p6 p19) p4 p13 p28) p0 p1 p21) p12 p18 p26) \
+                      p2 p10 p15) p5 p8 p30) p7 p17 p20) p9 p11 p22) p16 p24)";
+        assert_eq!(shown(531, 65)[0], threes);
     }
 
     #[test]

@@ -235,23 +235,6 @@ impl Skeleton {
         other.part_of(&summands).unwrap_or(self).clone()
     }
 
-    /// With those of its sums alone that another order has, too: what is added in another sum there is a summand of the next
-    /// one that both have.
-    pub fn with_sums_of_both(&self, other: &Skeleton) -> Skeleton {
-        let (Skeleton::Sum(children) | Skeleton::Inner(children)) = self else { return self.clone() };
-        let mut shared: Vec<Skeleton> = Vec::new();
-        for child in children {
-            let mut summands = child.summands();
-            summands.sort_unstable();
-            match child.with_sums_of_both(other) {
-                Skeleton::Sum(inside) if other.part_of(&summands).is_none() => shared.extend(inside),
-                child => shared.push(child),
-            }
-        }
-        Skeleton::sort(&mut shared);
-        Skeleton::Sum(shared)
-    }
-
     /// The sum of these summands, which are sorted, in whatever order it adds them; `None` if there is none.
     pub fn part_of(&self, summands: &[Summand]) -> Option<&Skeleton> {
         let mut own = self.summands();
@@ -403,24 +386,6 @@ mod tests {
         let flat = Skeleton::Sum((0..4).map(leaf).chain([c()]).collect());
         let flat = structure::start(&signature, &flat, Structure::Plain);
         assert!(!one.has_the_same_sums(&flat.tree));
-    }
-
-    #[test]
-    fn sums_that_two_orders_have_stay() {
-        let leaf = |k| Skeleton::Leaf(Summand::Product(k));
-        let c = || Skeleton::Leaf(Summand::C);
-        let sum = |children: Vec<Skeleton>| Skeleton::Sum(children);
-        // The one has a pair too many at its end, the other in the middle.
-        let begun = || sum(vec![c(), leaf(5), leaf(1)]);
-        let one = sum(vec![sum(vec![begun(), leaf(0), leaf(2)]), sum(vec![leaf(3), leaf(4)])]);
-        let other = sum(vec![sum(vec![sum(vec![leaf(2), begun()]), leaf(0)]), leaf(4), leaf(3)]);
-        let both = sum(vec![sum(vec![begun(), leaf(0), leaf(2)]), leaf(3), leaf(4)]);
-        for shared in [one.with_sums_of_both(&other), other.with_sums_of_both(&one)] {
-            assert!(shared.has_the_same_sums(&both), "{shared}");
-        }
-        assert_eq!(one.with_sums_of_both(&one), one);
-        let flat = sum((0..6).map(leaf).chain([c()]).collect());
-        assert!(one.with_sums_of_both(&flat).is_flat());
     }
 
     #[test]

@@ -29,14 +29,15 @@ pub fn tree(leaves: &[usize], asked: &[[usize; 3]], rooted: &[Triple]) -> Tree {
     let weights = Weights::new(asked, rooted);
     let mut trees: Vec<Tree> = leaves.iter().map(|&leaf| Tree::Leaf(leaf)).collect();
     while trees.len() > 2 {
-        let mut best: Option<(f64, usize, usize)> = None;
+        let mut best: Option<(Told, usize, usize)> = None;
         for i in 0..trees.len() {
             for j in i + 1..trees.len() {
                 let others = trees.iter().enumerate().filter(|(at, _)| *at != i && *at != j);
                 let outside: Vec<usize> = others.flat_map(|(_, tree)| tree.leaves()).collect();
-                let weight = weights.of(&trees[i].leaves(), &trees[j].leaves(), &outside).unwrap_or(0.0);
-                if weight > 0.0 && best.is_none_or(|(most, _, _)| weight > most) {
-                    best = Some((weight, i, j));
+                let told = weights.of(&trees[i].leaves(), &trees[j].leaves(), &outside);
+                let Some(told) = told.filter(|told| told.mean > 0.0) else { continue };
+                if best.is_none_or(|(most, ..)| told > most) {
+                    best = Some((told, i, j));
                 }
             }
         }
@@ -58,6 +59,16 @@ impl Tree {
     }
 }
 
+/// What triples say of two trees: those which speak for joining them first come last; of equals, what more triples say.
+/// Where few are asked about, all that are may speak for two trees of different groups.
+#[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
+struct Told {
+    /// The mean of what each says: 1 for joining them, −1 for joining one of them with another first.
+    mean: f64,
+    /// How many were asked.
+    count: u32,
+}
+
 /// What is known of triples of leaves, by their sorted numbers.
 struct Weights(HashMap<[usize; 3], Option<usize>>);
 
@@ -74,8 +85,8 @@ impl Weights {
     }
 
     /// How many of the triples of x, y and another leaf say that x and y meet first, less those that say
-    /// that one of them meets the other leaf first: the mean for the leaves of two trees, if any was asked.
-    fn of(&self, xs: &[usize], ys: &[usize], others: &[usize]) -> Option<f64> {
+    /// that one of them meets the other leaf first, for the leaves of two trees, if any was asked.
+    fn of(&self, xs: &[usize], ys: &[usize], others: &[usize]) -> Option<Told> {
         let (mut sum, mut count) = (0i64, 0u32);
         for &x in xs {
             for &y in ys {
@@ -88,7 +99,7 @@ impl Weights {
                 }
             }
         }
-        (count > 0).then(|| sum as f64 / f64::from(count))
+        (count > 0).then(|| Told { mean: sum as f64 / f64::from(count), count })
     }
 
     /// The tree without the nodes that most triples across them do not speak for.
@@ -114,7 +125,7 @@ impl Weights {
         let mut weights = Vec::new();
         for (index, x) in inside.iter().enumerate() {
             for y in &inside[index + 1..] {
-                weights.extend(self.of(&x.leaves(), &y.leaves(), &outside));
+                weights.extend(self.of(&x.leaves(), &y.leaves(), &outside).map(|told| told.mean));
             }
         }
         // What was not asked speaks for nothing.
@@ -194,6 +205,21 @@ mod tests {
         let asked: Vec<[usize; 3]> = every_three(6).into_iter().filter(with_c).collect();
         let rooted: Vec<Triple> = triples(&expected).into_iter().filter(|&(_, beside)| beside == 0).collect();
         assert_eq!(tree(&[0, 1, 2, 3, 4, 5], &asked, &rooted), expected);
+    }
+
+    /// Of 0 and 1, which are in different pairs, nothing is known but that they meet before 4.
+    #[test]
+    fn what_more_triples_say_comes_first() {
+        let pair = |x, y| Tree::Node(vec![Tree::Leaf(x), Tree::Leaf(y)]);
+        let expected = Tree::Node(vec![Tree::Node(vec![pair(0, 2), pair(1, 3)]), Tree::Leaf(4)]);
+        let asked = [[0, 1, 4], [0, 2, 4], [0, 2, 3], [1, 3, 4], [1, 2, 3], [2, 3, 4]];
+        let is_asked = |&([x, y], z): &Triple| {
+            let mut three = [x, y, z];
+            three.sort_unstable();
+            asked.contains(&three)
+        };
+        let rooted: Vec<Triple> = triples(&expected).into_iter().filter(is_asked).collect();
+        assert_eq!(tree(&[0, 1, 2, 3, 4], &asked, &rooted), expected);
     }
 
     #[test]

@@ -97,7 +97,7 @@ pub fn shared_at_once(starts: &Starts, mut looked: Vec<Looked>) -> Vec<Looked> {
     let evidence = starts.evidence;
     let most = evidence.work().spent() + ALL_ORDERS;
     let exchanged = starts.of_exchanged_orders().take(ORDERS_SHOWN);
-    let shown = exchanged.chain(starts.dissolved().take(ORDERS_SHOWN)).chain(starts.of_both());
+    let shown = exchanged.chain(starts.dissolved().take(ORDERS_SHOWN));
     let finer = if starts.has_little_range() { starts.finer() } else { Vec::new() };
     let look = |start: &Model, effort: Effort| {
         let model = alike::with_shared_rules(start, Sharing::Inside).filter(shares_rules)?;

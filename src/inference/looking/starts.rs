@@ -86,11 +86,6 @@ impl Starts<'_, '_> {
         self.outline.parts.iter().flat_map(|order| self.started(order))
     }
 
-    /// The likeliest tree of the sums that masks and the first of those orders both show, if each shows others, too.
-    pub(super) fn of_both(&self) -> Option<Model> {
-        self.outline.of_both.as_ref().and_then(|order| self.started(order).next())
-    }
-
     /// What masks show as one sum, with c added to the sum of all products.
     pub(super) fn accumulator_late(&self) -> Option<Model> {
         let is_late = |(structure, _): &(Structure, Model)| *structure == Structure::AccumulatorLate;

@@ -69,12 +69,12 @@ const ORDERS_AT_ONCE: usize = 4;
 const MORE_ORDERS_AT_ONCE: usize = 12;
 
 /// Where exchanged summands show an order: a quick look, sum by sum, at the regular tree that what is shown is very much
-/// like, at the trees that masks show, at the first of those that exchanged summands do, at what both show together, at the
-/// first with c elsewhere, at all products in one sum where masks show one of all summands, at the others that
-/// exchanged summands show, and at the first with groups dissolved. One that explains nearly everything is enough, but for all
-/// products in one sum, and where c is moved, for c elsewhere: nearly the same order may explain everything. Where formats have
-/// little range, at more of those, the ones first of which the first looks explain most, until one explains everything. Not at
-/// the tree of a model which leaves next to nothing already. The best first.
+/// like, at the trees that masks show, at the first of those that exchanged summands do, at the first with c elsewhere, at all
+/// products in one sum where masks show one of all summands, at the others that exchanged summands show, and at the first with
+/// groups dissolved. One that explains nearly everything is enough, but for all products in one sum, and where c is moved, for c
+/// elsewhere: nearly the same order may explain everything. Where formats have little range, at more of those, the ones first
+/// of which the first looks explain most, until one explains everything. Not at the tree of a model which leaves next to
+/// nothing already. The best first.
 pub fn exchanged_sums(starts: &Starts, mut looked: Vec<Looked>) -> Vec<Looked> {
     let evidence = starts.evidence;
     let is_enough = |quick: &Looked| match starts.has_little_range() {
@@ -110,8 +110,7 @@ fn at_once(starts: &Starts, looked: &[Looked]) -> Vec<Model> {
         return Vec::new();
     }
     let exchanged = starts.of_exchanged_orders().take(1).chain(starts.parts().take(1));
-    let exchanged =
-        exchanged.chain(starts.of_both()).chain(starts.c_moved()).chain(starts.accumulator_late());
+    let exchanged = exchanged.chain(starts.c_moved()).chain(starts.accumulator_late());
     let has_little_range = starts.has_little_range();
     let most = if has_little_range { MORE_ORDERS_AT_ONCE } else { ORDERS_AT_ONCE };
     let others = starts.of_exchanged_orders().take(most).chain(starts.dissolved().take(1));
