@@ -196,8 +196,8 @@ pub struct Asked {
 }
 
 /// Answers that models may be held against in all searches about one instruction: so many that only a search which leads
-/// nowhere comes to its end, after half an hour or so of one core.
-const WORK: u64 = 6_000_000_000;
+/// nowhere comes to its end, after a quarter of an hour or more of one core. No machine is known that is found with more.
+const WORK: u64 = 3_000_000_000;
 
 /// Answers to a probe that are not kept aside where most are.
 const KEPT: usize = 1200;
