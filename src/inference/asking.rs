@@ -184,9 +184,7 @@ pub fn closer(evidence: &mut Evidence, outline: &mut Outline, seed: u64) -> Resu
     let is_shown = |order: &Skeleton| outline.exchanged.iter().any(|shown| shown.has_the_same_sums(order));
     outline.dissolved = skeleton::distinct(dissolved.filter(|order| !is_shown(order)), usize::MAX);
     let parts = first.as_ref().map(|exchanged| masked.with_parts_of(exchanged));
-    let is_known = |parts: &Skeleton| {
-        outline.exchanged.iter().chain([masked]).any(|known| known.has_the_same_sums(parts))
-    };
+    let is_known = |parts: &Skeleton| is_shown(parts) || masked.has_the_same_sums(parts);
     outline.parts = parts.filter(|parts| !parts.is_flat() && !is_known(parts));
     let moved = |first: &Skeleton| first.with_c_last().into_iter().chain(first.reversed_from_c());
     outline.c_moved = first.iter().flat_map(moved).collect();

@@ -127,12 +127,13 @@ fn most_telling<T>(mut shown: Vec<(T, Vec<bool>)>, most: usize) -> Vec<T> {
 /// a chain hands what comes before these on alike.
 fn near_the_end(part: &Skeleton) -> Vec<Summand> {
     fn below(part: &Skeleton, sums: usize, near: &mut Vec<Summand>) {
+        let summands = part.summands();
         match part {
-            Skeleton::Sum(children) if sums > 0 && part.summands().len() > OF_A_GROUP => {
+            _ if summands.len() <= OF_A_GROUP => near.extend(summands),
+            Skeleton::Sum(children) if sums > 0 => {
                 children.iter().for_each(|child| below(child, sums - 1, near));
             }
-            large if large.summands().len() > OF_A_GROUP => near.push(large.nearest()),
-            group => near.extend(group.summands()),
+            _ => near.push(part.nearest()),
         }
     }
     let mut near = Vec::new();

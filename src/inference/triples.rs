@@ -59,8 +59,8 @@ impl Tree {
     }
 }
 
-/// What triples say of two trees: those which speak for joining them first come last; of equals, what more triples say.
-/// Where few are asked about, all that are may speak for two trees of different groups.
+/// What triples say of two trees, in the order of how much they speak for joining these, and of equals, of how many say so:
+/// where few are asked about, all that are may speak for two trees of different groups.
 #[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
 struct Told {
     /// The mean of what each says: 1 for joining them, −1 for joining one of them with another first.
@@ -69,15 +69,16 @@ struct Told {
     count: u32,
 }
 
+fn sorted(mut three: [usize; 3]) -> [usize; 3] {
+    three.sort_unstable();
+    three
+}
+
 /// What is known of triples of leaves, by their sorted numbers.
 struct Weights(HashMap<[usize; 3], Option<usize>>);
 
 impl Weights {
     fn new(asked: &[[usize; 3]], rooted: &[Triple]) -> Weights {
-        let sorted = |mut three: [usize; 3]| {
-            three.sort_unstable();
-            three
-        };
         let mut known: HashMap<[usize; 3], Option<usize>> =
             asked.iter().map(|&three| (sorted(three), None)).collect();
         known.extend(rooted.iter().map(|&([x, y], z)| (sorted([x, y, z]), Some(z))));
@@ -91,9 +92,7 @@ impl Weights {
         for &x in xs {
             for &y in ys {
                 for &z in others {
-                    let mut three = [x, y, z];
-                    three.sort_unstable();
-                    let Some(odd) = self.0.get(&three) else { continue };
+                    let Some(odd) = self.0.get(&sorted([x, y, z])) else { continue };
                     count += 1;
                     sum += odd.map_or(0, |odd| if odd == z { 1 } else { -1 });
                 }
@@ -213,11 +212,7 @@ mod tests {
         let pair = |x, y| Tree::Node(vec![Tree::Leaf(x), Tree::Leaf(y)]);
         let expected = Tree::Node(vec![Tree::Node(vec![pair(0, 2), pair(1, 3)]), Tree::Leaf(4)]);
         let asked = [[0, 1, 4], [0, 2, 4], [0, 2, 3], [1, 3, 4], [1, 2, 3], [2, 3, 4]];
-        let is_asked = |&([x, y], z): &Triple| {
-            let mut three = [x, y, z];
-            three.sort_unstable();
-            asked.contains(&three)
-        };
+        let is_asked = |&([x, y], z): &Triple| asked.contains(&sorted([x, y, z]));
         let rooted: Vec<Triple> = triples(&expected).into_iter().filter(is_asked).collect();
         assert_eq!(tree(&[0, 1, 2, 3, 4], &asked, &rooted), expected);
     }
