@@ -1,12 +1,12 @@
 //! The order of summation as a tree, without any arithmetic.
 
+mod variants;
+
 use std::collections::HashSet;
 
 use mmaprobe_model::Model;
 use mmaprobe_model::tree::{Node, NodeId};
 use mmaprobe_probes::Summand;
-
-use super::regular;
 
 /// The summation order: what is added in which sum.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -45,131 +45,6 @@ impl Skeleton {
             Skeleton::Leaf(summand) => *summand == Summand::C,
             Skeleton::Sum(children) | Skeleton::Inner(children) => children.iter().any(Skeleton::contains_c),
         }
-    }
-
-    /// With c and the groups of the sum beside it as summands of one sum, if there are such: masks hardly tell the
-    /// one from the other where little of a sum is kept.
-    pub fn hoisted(&self) -> Option<Skeleton> {
-        let Skeleton::Sum(children) = self else { return None };
-        let [Skeleton::Leaf(Summand::C), Skeleton::Sum(groups) | Skeleton::Inner(groups)] = &children[..]
-        else {
-            return None;
-        };
-        let leaf = |skeleton: &Skeleton| matches!(skeleton, Skeleton::Leaf(_));
-        let c = Skeleton::Leaf(Summand::C);
-        (!groups.iter().any(leaf)).then(|| Skeleton::Sum([vec![c], groups.clone()].concat()))
-    }
-
-    /// With c added to the sum of all products, if it is added anywhere else.
-    pub fn with_c_last(&self) -> Option<Skeleton> {
-        let last = Skeleton::Sum(vec![Skeleton::Leaf(Summand::C), self.without_c()?]);
-        (!last.has_the_same_sums(self)).then_some(last)
-    }
-
-    /// The sum of all products; `None` if there are none.
-    fn without_c(&self) -> Option<Skeleton> {
-        let (Skeleton::Sum(children) | Skeleton::Inner(children)) = self else {
-            return (*self != Skeleton::Leaf(Summand::C)).then(|| self.clone());
-        };
-        let mut left: Vec<Skeleton> = children.iter().filter_map(Skeleton::without_c).collect();
-        match left.len() {
-            0 | 1 => left.pop(),
-            _ => {
-                Skeleton::sort(&mut left);
-                let sum = if matches!(self, Skeleton::Inner(_)) { Skeleton::Inner } else { Skeleton::Sum };
-                Some(sum(left))
-            }
-        }
-    }
-
-    /// Where c is added to a chain of products: with these added to c instead, the last first, in both orders of the two that
-    /// the chain begins with. Where the summands of a sum are aligned in ways of their own, the last of a chain can
-    /// be exchanged rather than the first, and it looks reversed.
-    pub fn reversed_from_c(&self) -> Vec<Skeleton> {
-        let Skeleton::Sum(children) = self else { return Vec::new() };
-        let c = Skeleton::Leaf(Summand::C);
-        if let [one, other] = &children[..]
-            && (*one == c || *other == c)
-        {
-            let chain = if *one == c { other } else { one };
-            let Some((outer, [x, y])) = chain.outside_in() else { return Vec::new() };
-            let add = |sum, product: &Skeleton| Skeleton::Sum(vec![sum, product.clone()]);
-            let begun = outer.into_iter().fold(c, add);
-            return [[x, y], [y, x]].map(|pair| pair.into_iter().fold(begun.clone(), add)).to_vec();
-        }
-        let with = |place: usize, child: Skeleton| {
-            let mut children = children.clone();
-            children[place] = child;
-            Skeleton::Sum(children)
-        };
-        let all = children.iter().enumerate();
-        all.flat_map(|(place, child)| {
-            child.reversed_from_c().into_iter().map(move |child| with(place, child)).collect::<Vec<_>>()
-        })
-        .collect()
-    }
-
-    /// The products of a chain of more than two, the last first, and apart the two that it begins with; `None` of what is no
-    /// such chain.
-    fn outside_in(&self) -> Option<(Vec<&Skeleton>, [&Skeleton; 2])> {
-        let mut outer = Vec::new();
-        let mut inside = self;
-        loop {
-            let Skeleton::Sum(children) = inside else { return None };
-            let [one, other] = &children[..] else { return None };
-            match (one, other) {
-                (Skeleton::Leaf(_), Skeleton::Leaf(_)) => {
-                    return (!outer.is_empty()).then_some((outer, [one, other]));
-                }
-                (Skeleton::Leaf(_), _) => {
-                    outer.push(one);
-                    inside = other;
-                }
-                (_, Skeleton::Leaf(_)) => {
-                    outer.push(other);
-                    inside = one;
-                }
-                _ => return None,
-            }
-        }
-    }
-
-    /// With the products of each sum that is added to one other sum as summands of the sum that adds the two instead, if there
-    /// are such. Where what the other hands on has been rounded, its summands cannot be exchanged with these, whether these
-    /// are added to each other first or not.
-    pub fn dissolved(&self) -> Option<Skeleton> {
-        let dissolved = self.with_groups_dissolved();
-        (!dissolved.has_the_same_sums(self)).then_some(dissolved)
-    }
-
-    fn with_groups_dissolved(&self) -> Skeleton {
-        let (Skeleton::Sum(children) | Skeleton::Inner(children)) = self else { return self.clone() };
-        let mut into: Vec<Skeleton> = children.iter().map(Skeleton::with_groups_dissolved).collect();
-        // Of two groups of products, the one that comes first is taken for what the other is added to.
-        if let [one, other] = &into[..]
-            && let Skeleton::Sum(products) = other
-            && matches!(one, Skeleton::Sum(_))
-            && products.iter().all(|product| matches!(product, Skeleton::Leaf(Summand::Product(_))))
-        {
-            into = [vec![one.clone()], products.clone()].concat();
-        }
-        if matches!(self, Skeleton::Inner(_)) { Skeleton::Inner(into) } else { Skeleton::Sum(into) }
-    }
-
-    /// Where c and sums are summands of one sum: with these and all others added to c one after the other instead, in
-    /// likely orders. Where products are too small beside c to be told from each other, nothing shows which comes
-    /// first.
-    pub fn chained_from_c(&self) -> Vec<Skeleton> {
-        let Skeleton::Sum(children) = self else { return Vec::new() };
-        let (c, groups): (Vec<&Skeleton>, Vec<&Skeleton>) =
-            children.iter().partition(|child| **child == Skeleton::Leaf(Summand::C));
-        let ([c], true) = (&c[..], groups.iter().any(|group| !matches!(group, Skeleton::Leaf(_)))) else {
-            return Vec::new();
-        };
-        let count = groups.len();
-        let add = |sum, group: usize| Skeleton::Sum(vec![sum, groups[group].clone()]);
-        let orders = [(0..count).collect(), (0..count).rev().collect(), regular::strided(count, 2)];
-        orders.into_iter().map(|order: Vec<usize>| order.into_iter().fold((*c).clone(), add)).collect()
     }
 
     /// Whether another has sums of the same summands, in whatever order.
@@ -211,6 +86,13 @@ impl Skeleton {
                 children.iter().all(|child| matches!(child, Skeleton::Leaf(_)))
             }
         }
+    }
+
+    /// Whether most of its summands are added in its last sum.
+    pub fn is_mostly_flat(&self) -> bool {
+        let Skeleton::Sum(children) = self else { return true };
+        let leaves = children.iter().filter(|child| matches!(child, Skeleton::Leaf(_))).count();
+        2 * leaves > self.summands().len()
     }
 
     /// Its leaves.
@@ -305,57 +187,6 @@ mod tests {
 
     use super::*;
     use crate::inference::structure::{self, Structure};
-
-    #[test]
-    fn c_is_moved_to_the_end() {
-        let moved = |order: Skeleton| order.with_c_last().map(|last| last.to_string());
-        let leaf = |k| Skeleton::Leaf(Summand::Product(k));
-        let c = || Skeleton::Leaf(Summand::C);
-        let sum = Skeleton::Sum;
-        let pair = |one, other| sum(vec![one, other]);
-        let others = || (2..6).map(leaf);
-        let first = sum(std::iter::once(pair(pair(c(), leaf(0)), leaf(1))).chain(others()).collect());
-        assert_eq!(first.to_string(), "(((c p0) p1) p2 p3 p4 p5)");
-        assert_eq!(moved(first), Some("(c ((p0 p1) p2 p3 p4 p5))".to_string()));
-        let products = sum(std::iter::once(pair(leaf(0), leaf(1))).chain(others()).collect());
-        assert_eq!(moved(pair(c(), products)), None);
-        assert_eq!(moved(Skeleton::Leaf(Summand::C)), None);
-    }
-
-    #[test]
-    fn groups_that_are_added_one_after_the_other_are_dissolved() {
-        let leaf = |k| Skeleton::Leaf(Summand::Product(k));
-        let group = |products: std::ops::Range<usize>| Skeleton::Sum(products.map(leaf).collect());
-        let pair = |one, other| Skeleton::Sum(vec![one, other]);
-        let with_c = Skeleton::Sum(vec![Skeleton::Leaf(Summand::C), leaf(0), leaf(1)]);
-        let from_c = pair(pair(with_c.clone(), group(2..5)), group(5..7));
-        assert_eq!(
-            from_c.dissolved().map(|order| order.to_string()),
-            Some("(((c p0 p1) p2 p3 p4) p5 p6)".to_string())
-        );
-        let from_zero = pair(Skeleton::Leaf(Summand::C), pair(group(0..2), group(2..5)));
-        assert_eq!(
-            from_zero.dissolved().map(|order| order.to_string()),
-            Some("(c ((p0 p1) p2 p3 p4))".to_string())
-        );
-        let beside_others = Skeleton::Sum(vec![with_c, group(2..5), group(5..7)]);
-        for whole in [beside_others, group(0..7), pair(Skeleton::Leaf(Summand::C), group(0..7))] {
-            assert_eq!(whole.dissolved(), None, "{whole}");
-        }
-    }
-
-    #[test]
-    fn a_chain_is_reversed_from_c() {
-        let leaf = |k| Skeleton::Leaf(Summand::Product(k));
-        let pair = |one, other| Skeleton::Sum(vec![one, other]);
-        let chain = pair(pair(pair(leaf(1), leaf(3)), leaf(0)), leaf(2));
-        let shown = pair(pair(Skeleton::Leaf(Summand::C), chain.clone()), leaf(4));
-        let orders: Vec<String> = shown.reversed_from_c().iter().map(Skeleton::to_string).collect();
-        assert_eq!(orders, ["(((((c p2) p0) p1) p3) p4)", "(((((c p2) p0) p3) p1) p4)"]);
-        assert!(chain.reversed_from_c().is_empty(), "there is no c");
-        let of_two = pair(Skeleton::Leaf(Summand::C), pair(leaf(0), leaf(1)));
-        assert!(of_two.reversed_from_c().is_empty(), "there is no chain");
-    }
 
     #[test]
     fn sums_are_the_same_in_whatever_order() {
