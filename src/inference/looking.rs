@@ -37,7 +37,7 @@ pub use summing::{
     AT_FIRST, AT_LAST, ONE, best_quick_trees, exchanged_sums, few_sums, finer_sums, from_the_start,
     neighbouring_sums, open_sums, quick_sums, sums_explain_nearly, usual_sums,
 };
-use summing::{MORE_SUMS, closer_sum_by_sum};
+use summing::{MORE_SUMS, closer_sum_by_sum, other_guesses};
 
 /// A model that was looked at, and what it was started from.
 #[derive(Clone, Debug)]
@@ -463,6 +463,10 @@ pub fn longer(starts: &Starts, mut looked: Vec<Looked>) -> Vec<Looked> {
     if looked[0].is_nearly_explained(evidence) {
         return looked;
     }
+    let looked = other_guesses(starts, looked);
+    if looked[0].is_nearly_explained(evidence) {
+        return looked;
+    }
     let mut looked = closer_sum_by_sum(evidence, looked);
     if looked[0].is_nearly_explained(evidence) {
         return looked;
@@ -493,7 +497,7 @@ fn lengthened(evidence: &Evidence, looked: &mut [Looked], most: usize) {
 }
 
 /// The same, with what contradicts each of all that has been asked since; the best first.
-fn recounted(evidence: &Evidence, mut looked: Vec<Looked>) -> Vec<Looked> {
+pub fn recounted(evidence: &Evidence, mut looked: Vec<Looked>) -> Vec<Looked> {
     for Looked { fitted, .. } in &mut looked {
         fitted.contradicted = fit::contradicted(&fitted.model, evidence.answers.iter(), usize::MAX);
     }

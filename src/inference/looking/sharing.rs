@@ -13,9 +13,10 @@ use crate::inference::alike::{self, Sharing};
 use crate::inference::looking::Starts;
 use crate::inference::nodewise::{self, Effort, Start};
 
-/// Trees whose sums are taken to share rules, of those that exchanged summands show and of all.
+/// Trees whose sums are taken to share rules, of those that exchanged summands show, of those grouped otherwise, and of all.
 const EXCHANGED: usize = 2;
-const TREES: usize = 4;
+const GROUPED: usize = 2;
+const TREES: usize = 6;
 /// Where little effort leaves no more than one of so many answers unexplained, more is made in the best of these trees.
 const WORTH_MORE: usize = 5;
 /// Where no more than one of so many answers contradicts the best of these, other trees are tried.
@@ -27,12 +28,16 @@ const REGROUPED_SHARED: usize = 3;
 pub fn shared(starts: &Starts, mut looked: Vec<Looked>) -> Vec<Looked> {
     let evidence = starts.evidence;
     let exchanged = distinct(starts.exchanged(), EXCHANGED);
+    // Groups that are not as they are shown are told from what adds their sums.
+    let grouped = distinct(starts.gathered().take(1).chain(starts.coarsened()), GROUPED);
+    let is_grouped =
+        |start: &Model| grouped.iter().any(|grouped| grouped.tree.has_the_same_sums(&start.tree));
     let trees = if looked[0].is_all_but_explained(evidence) {
         // Turns that explain most answers may be wrong, and lead on to others that are.
         distinct(std::iter::once(looked[0].start.clone()).chain(exchanged), usize::MAX)
     } else {
         let others = starts.shown(0).chain(starts.regulars()).chain(starts.shown(1));
-        distinct(exchanged.into_iter().chain(others), TREES)
+        distinct(exchanged.into_iter().chain(grouped.iter().cloned()).chain(others), TREES)
     };
     let look = |start: &Model, model: Model, rules: Start, effort: Effort| {
         Looked::sharing(evidence, start, model, rules, effort)
@@ -40,7 +45,9 @@ pub fn shared(starts: &Starts, mut looked: Vec<Looked>) -> Vec<Looked> {
     let before = looked.len();
     let mut worth_more: Vec<(usize, &Model, Model)> = Vec::new();
     'trees: for start in &trees {
-        for sharing in [Sharing::Inside, Sharing::ByKind] {
+        let kinds =
+            if is_grouped(start) { &[Sharing::ByKind][..] } else { &[Sharing::Inside, Sharing::ByKind] };
+        for &sharing in kinds {
             let Some(model) = alike::with_shared_rules(start, sharing).filter(shares_rules) else { continue };
             let found = look(start, model.clone(), Start::Guessed, Effort::Quick);
             let left = found.fitted.contradicted;

@@ -86,11 +86,19 @@ impl Starts<'_, '_> {
         self.outline.parts.iter().flat_map(|order| self.started(order))
     }
 
-    /// What masks show as one sum, with c added to the sum of all products.
+    /// c added to the sum of all products, if masks show most summands in one sum.
     pub(super) fn accumulator_late(&self) -> Option<Model> {
-        let is_late = |(structure, _): &(Structure, Model)| *structure == Structure::AccumulatorLate;
-        let is_flat = self.outline.order.skeleton.is_flat();
-        self.masked().find(is_late).map(|(_, start)| start).filter(|_| is_flat)
+        let is_mostly_flat = self.outline.order.skeleton.is_mostly_flat();
+        let [late, _] = self.flat();
+        is_mostly_flat.then_some(late)
+    }
+
+    /// All products in one sum, to which c is added, and all summands in one sum, whatever masks show: summands that are aligned
+    /// in ways of their own may look like an order.
+    pub(super) fn flat(&self) -> [Model; 2] {
+        let flat = self.outline.order.skeleton.flattened();
+        [Structure::AccumulatorLate, Structure::Plain]
+            .map(|structure| structure::start(self.evidence.signature(), &flat, structure))
     }
 
     /// The likeliest trees of the first of those orders with c elsewhere; others may show the same.
@@ -156,6 +164,23 @@ impl Starts<'_, '_> {
     fn like_regular(&self, regular: &Regular, order: &Skeleton) -> Option<Model> {
         let regular = regular.nearest(order, ALIKE)?;
         Some(structure::start(self.evidence.signature(), &regular, Structure::Plain))
+    }
+
+    /// The orders that exchanged summands and masks show, with the products beside other summands added first.
+    pub(super) fn gathered(&self) -> impl Iterator<Item = Model> {
+        let orders = self.outline.exchanged.iter().chain([&self.outline.order.skeleton]);
+        self.plain(orders.filter_map(Skeleton::gathered))
+    }
+
+    /// The orders that exchanged summands show, with all products of a group added at once.
+    pub(super) fn coarsened(&self) -> impl Iterator<Item = Model> {
+        self.plain(self.outline.exchanged.iter().filter_map(Skeleton::coarsened))
+    }
+
+    /// These orders, in which each sum adds all its summands at once.
+    fn plain(&self, orders: impl Iterator<Item = Skeleton>) -> impl Iterator<Item = Model> {
+        let signature = self.evidence.signature();
+        orders.map(|order| structure::start(signature, &order, Structure::Plain))
     }
 
     /// What is tried when none of those is enough: aligned sums, and orders where the formats show none.

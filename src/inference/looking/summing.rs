@@ -150,6 +150,29 @@ pub fn open_sums(evidence: &Evidence, mut looked: Vec<Looked>, trees: Vec<Model>
     recounted(evidence, looked)
 }
 
+/// Trees in which sums are taken to hand on what they add, with as much effort as any, where nothing else has led further.
+const OPENED: usize = 3;
+
+/// Where no other tree explains nearly everything: the usual look, sum by sum, from other guesses, at the first trees that
+/// exchanged summands and masks show, and at what adds all products at once, until one does. The best first.
+pub(super) fn other_guesses(starts: &Starts, mut looked: Vec<Looked>) -> Vec<Looked> {
+    let evidence = starts.evidence;
+    let shown = starts.of_exchanged_orders().take(1).chain(starts.shown(0));
+    let opened = distinct(shown, OPENED).into_iter().map(|start| nodewise::opened(&start));
+    let is_known = |start: &Model| {
+        let same = |looked: &&Looked| looked.start.tree.has_the_same_sums(&start.tree);
+        looked.iter().filter(same).any(|looked| looked.is_summed(evidence))
+    };
+    let flat = starts.flat().into_iter().filter(|start| !is_known(start));
+    for start in opened.chain(flat).collect::<Vec<_>>() {
+        looked.push(Looked::sum_by_sum(evidence, start, Effort::Usual));
+        if looked.last().is_some_and(|other| other.is_nearly_explained(evidence)) {
+            break;
+        }
+    }
+    recounted(evidence, looked)
+}
+
 /// Times that an order is changed in one sum, and orders that are tried each time.
 const CHANGES: usize = 8;
 const CHANGED: usize = 2;
