@@ -157,11 +157,12 @@ fn told_more(
 enum Pursuit<'o> {
     /// As long as more may be tried.
     ToTheEnd,
+    /// As long as each time that is asked leaves less unexplained than the one before: of what leaves more each time, the tree is
+    /// wrong, and other models wait.
+    WhileItGains,
     /// The same; and once, another model is looked for in the trees of an outline, from no rules: turns that are wrong, but
     /// explain a few answers more, lead on to others. What is asked then tells the two apart.
     BesideAnother(&'o Outline),
-    /// As long as each time that is asked leaves less unexplained than the one before: other models wait.
-    WhileItGains,
 }
 
 /// Asks where a model that explains nearly everything fails, and looks at it again, as long as it does not explain
@@ -184,7 +185,7 @@ fn pursued(
         }
         models = looking::scored(evidence, models);
         let left = models[0].contradicted;
-        if matches!(pursuit, Pursuit::WhileItGains) && left >= before {
+        if !matches!(pursuit, Pursuit::ToTheEnd) && left >= before {
             break;
         }
         before = left;
@@ -348,7 +349,7 @@ fn anew(
     }
     if looked[0].is_nearly_explained(evidence) {
         // From the start once is enough.
-        let pursuit = if is_nearly_right { Pursuit::ToTheEnd } else { Pursuit::BesideAnother(outline) };
+        let pursuit = if is_nearly_right { Pursuit::WhileItGains } else { Pursuit::BesideAnother(outline) };
         let found = pursued(evidence, pursuit, looked[0].fitted.clone(), seed, progress)?;
         looked.insert(0, Looked::as_it_is(found));
     }
@@ -390,13 +391,14 @@ fn sums_at_once(
 }
 
 /// Asks where models that explain nearly everything fail or disagree, and then looks at them anew, as long as
-/// none explains everything and more may be tried.
+/// none explains everything, more may be tried, and each time leaves less unexplained than the one before.
 fn disputes(
     evidence: &mut Evidence,
     mut looked: Vec<Looked>,
     seed: u64,
     progress: &dyn Progress,
 ) -> Result<Vec<Looked>, DeviceError> {
+    let mut before = usize::MAX;
     for time in 0..DISPUTES {
         let models: Vec<&Fitted> = looked.iter().map(|looked| &looked.fitted).collect();
         let seed = seed.wrapping_add(TIME * time);
@@ -404,6 +406,12 @@ fn disputes(
         {
             break;
         }
+        looked = looking::recounted(evidence, looked);
+        let left = looked[0].fitted.contradicted;
+        if left >= before {
+            break;
+        }
+        before = left;
         say(progress, evidence, "search for rules, after asking what is disputed", &looked[0].fitted);
         looked = looking::anew(evidence, looked);
     }
