@@ -37,7 +37,7 @@ pub use summing::{
     AT_FIRST, AT_LAST, ONE, best_quick_trees, exchanged_sums, few_sums, finer_sums, from_the_start,
     neighbouring_sums, open_sums, quick_sums, sums_explain_nearly, usual_sums,
 };
-use summing::{MORE_SUMS, closer_sum_by_sum, other_guesses};
+use summing::{MORE_SUMS, closer_sum_by_sum, other_guesses, until_nearly_explained};
 
 /// A model that was looked at, and what it was started from.
 #[derive(Clone, Debug)]
@@ -97,6 +97,11 @@ impl Looked {
     /// Whether they were with more than little effort.
     fn is_summed(&self, evidence: &Evidence) -> bool {
         self.is_summed_at_all(evidence) && self.summed.is_some_and(|(_, effort)| effort != Effort::Quick)
+    }
+
+    /// Whether they were, in a tree that adds the same.
+    fn is_summed_in(&self, evidence: &Evidence, start: &Model) -> bool {
+        self.is_summed(evidence) && self.start.tree.has_the_same_sums(&start.tree)
     }
 
     /// Whether they were, with whatever effort, in a tree that adds the same.
@@ -438,7 +443,7 @@ fn improved_at_last(evidence: &Evidence, start: Fitted, budget: u64) -> Fitted {
 
 /// Rules found sum by sum in the trees that masks show, in the regular one that is most like what a closer look shows, in
 /// that, and in those in which a quick look explained most; then longer looks where quick ones were cut short. The best first.
-pub fn longer(starts: &Starts, mut looked: Vec<Looked>) -> Vec<Looked> {
+pub fn longer(starts: &Starts, looked: Vec<Looked>) -> Vec<Looked> {
     let evidence = starts.evidence;
     let best = looked.iter().map(|looked| looked.start.clone());
     let shown =
@@ -448,18 +453,9 @@ pub fn longer(starts: &Starts, mut looked: Vec<Looked>) -> Vec<Looked> {
     if looked[0].is_nearly_explained(evidence) {
         return looked;
     }
-    for start in chosen {
-        let is_known =
-            |looked: &Looked| looked.is_summed(evidence) && looked.start.tree.has_the_same_sums(&start.tree);
-        if looked.iter().any(is_known) {
-            continue;
-        }
-        looked.push(Looked::sum_by_sum(evidence, start, Effort::Usual));
-        if looked.last().is_some_and(|looked| looked.is_nearly_explained(evidence)) {
-            break;
-        }
-    }
-    let looked = recounted(evidence, looked);
+    let is_new = |start: &Model| !looked.iter().any(|looked| looked.is_summed_in(evidence, start));
+    let chosen: Vec<Model> = chosen.into_iter().filter(is_new).collect();
+    let looked = until_nearly_explained(evidence, looked, chosen, Effort::Usual);
     if looked[0].is_nearly_explained(evidence) {
         return looked;
     }
@@ -516,9 +512,9 @@ fn better_of(evidence: &Evidence, first: Fitted, second: Fitted) -> Fitted {
 const ANEW: usize = 4;
 const EACH_ANEW: u64 = 5_000_000;
 
-/// A new look at the best since more was asked: from where they are, and where they started. The best first.
-pub fn anew(evidence: &Evidence, looked: Vec<Looked>) -> Vec<Looked> {
-    let mut looked = recounted(evidence, looked);
+/// A new look at the best since more was asked, [counted again](recounted): from where they are, and where they started. The
+/// best first.
+pub fn anew(evidence: &Evidence, mut looked: Vec<Looked>) -> Vec<Looked> {
     for Looked { start, fitted, .. } in looked.iter_mut().take(ANEW) {
         let improved = fit::improve(evidence, fitted.clone(), Stage::LAST, &evidence.budget(EACH_ANEW));
         let again = &evidence.budget(EACH_ANEW);

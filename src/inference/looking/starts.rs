@@ -88,9 +88,8 @@ impl Starts<'_, '_> {
 
     /// c added to the sum of all products, if masks show most summands in one sum.
     pub(super) fn accumulator_late(&self) -> Option<Model> {
-        let is_mostly_flat = self.outline.order.skeleton.is_mostly_flat();
-        let [late, _] = self.flat();
-        is_mostly_flat.then_some(late)
+        let [late, _] = self.outline.order.skeleton.is_mostly_flat().then(|| self.flat())?;
+        Some(late)
     }
 
     /// All products in one sum, to which c is added, and all summands in one sum, whatever masks show: summands that are aligned
@@ -158,7 +157,7 @@ impl Starts<'_, '_> {
         let signature = self.evidence.signature();
         let regular = Regular::of(signature);
         let finer = self.outline.exchanged.iter().flat_map(|order| regular.finer(order));
-        distinct(finer.map(|order| structure::start(signature, &order, Structure::Plain)), usize::MAX)
+        distinct(self.plain(finer), usize::MAX)
     }
 
     fn like_regular(&self, regular: &Regular, order: &Skeleton) -> Option<Model> {

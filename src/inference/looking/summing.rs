@@ -155,18 +155,25 @@ const OPENED: usize = 3;
 
 /// Where no other tree explains nearly everything: the usual look, sum by sum, from other guesses, at the first trees that
 /// exchanged summands and masks show, and at what adds all products at once, until one does. The best first.
-pub(super) fn other_guesses(starts: &Starts, mut looked: Vec<Looked>) -> Vec<Looked> {
+pub(super) fn other_guesses(starts: &Starts, looked: Vec<Looked>) -> Vec<Looked> {
     let evidence = starts.evidence;
     let shown = starts.of_exchanged_orders().take(1).chain(starts.shown(0));
     let opened = distinct(shown, OPENED).into_iter().map(|start| nodewise::opened(&start));
-    let is_known = |start: &Model| {
-        let same = |looked: &&Looked| looked.start.tree.has_the_same_sums(&start.tree);
-        looked.iter().filter(same).any(|looked| looked.is_summed(evidence))
-    };
-    let flat = starts.flat().into_iter().filter(|start| !is_known(start));
-    for start in opened.chain(flat).collect::<Vec<_>>() {
-        looked.push(Looked::sum_by_sum(evidence, start, Effort::Usual));
-        if looked.last().is_some_and(|other| other.is_nearly_explained(evidence)) {
+    let is_new = |start: &Model| !looked.iter().any(|looked| looked.is_summed_in(evidence, start));
+    let others: Vec<Model> = opened.chain(starts.flat().into_iter().filter(is_new)).collect();
+    until_nearly_explained(evidence, looked, others, Effort::Usual)
+}
+
+/// Looks, sum by sum, at these models, one after the other, until one explains nearly everything. The best first.
+pub(super) fn until_nearly_explained(
+    evidence: &Evidence,
+    mut looked: Vec<Looked>,
+    models: Vec<Model>,
+    effort: Effort,
+) -> Vec<Looked> {
+    for start in models {
+        looked.push(Looked::sum_by_sum(evidence, start, effort));
+        if looked.last().is_some_and(|looked| looked.is_nearly_explained(evidence)) {
             break;
         }
     }
@@ -249,7 +256,7 @@ const USUAL_AT_ONCE: usize = 2;
 
 /// The usual look, sum by sum, from the first guesses, at the regular tree and at those in which quick ones explain most.
 /// The best first.
-pub fn usual_sums(starts: &Starts, mut looked: Vec<Looked>) -> Vec<Looked> {
+pub fn usual_sums(starts: &Starts, looked: Vec<Looked>) -> Vec<Looked> {
     let evidence = starts.evidence;
     let regular = starts.of_regular_order();
     let is_worth_it = |quick: &&Looked| quick.summed.is_some() && quick.is_worth_regrouping(evidence);
@@ -257,13 +264,7 @@ pub fn usual_sums(starts: &Starts, mut looked: Vec<Looked>) -> Vec<Looked> {
     // A stable sort: those that explain most, after the regular one.
     best.sort_by_key(|quick| regular.as_ref() != Some(&quick.start));
     let best = distinct(best.into_iter().map(|quick| quick.start.clone()), USUAL_AT_ONCE);
-    for start in best {
-        looked.push(Looked::sum_by_sum(evidence, start, Effort::Usual));
-        if looked.last().is_some_and(|usual| usual.is_nearly_explained(evidence)) {
-            break;
-        }
-    }
-    recounted(evidence, looked)
+    until_nearly_explained(evidence, looked, best, Effort::Usual)
 }
 
 /// Rules found sum by sum in the likeliest trees, where a model explains nearly everything after more was asked. The best,
@@ -294,18 +295,12 @@ const CLOSER: usize = 3;
 
 /// A closer look, sum by sum, at the best of the trees that were looked at in that way, where they have few sums. The
 /// best first.
-pub(super) fn closer_sum_by_sum(evidence: &Evidence, mut looked: Vec<Looked>) -> Vec<Looked> {
+pub(super) fn closer_sum_by_sum(evidence: &Evidence, looked: Vec<Looked>) -> Vec<Looked> {
     let is_worth_it = |looked: &&Looked| {
         looked.is_summed(evidence)
             && Effort::is_closer(nodewise::individual(&looked.start).0.tree.rules.len())
     };
     let best: Vec<Model> =
         looked.iter().filter(is_worth_it).take(CLOSER).map(|looked| looked.start.clone()).collect();
-    for start in best {
-        looked.push(Looked::sum_by_sum(evidence, start, Effort::Close));
-        if looked.last().is_some_and(|looked| looked.is_nearly_explained(evidence)) {
-            break;
-        }
-    }
-    recounted(evidence, looked)
+    until_nearly_explained(evidence, looked, best, Effort::Close)
 }
