@@ -2,6 +2,7 @@
 
 mod anew;
 mod blaming;
+mod chaining;
 mod hidden;
 mod nans;
 mod regrouping;

@@ -6,6 +6,7 @@
 
 use mmaprobe_model::Model;
 
+use super::chaining;
 use super::regrouping::regrouped;
 use super::starts::distinct;
 use super::{LONG, Looked, better_of, improved_at_last, recounted};
@@ -88,7 +89,7 @@ pub fn shared(starts: &Starts, mut looked: Vec<Looked>) -> Vec<Looked> {
 }
 
 /// Orders in which all sums but the last are taken to share a rule before any is looked at sum by sum, the first of those
-/// that exchanged summands show, of those with groups dissolved, and of all, and answers that models may be held against
+/// that exchanged summands show, of those with groups dissolved, of chains, and of all, and answers that models may be held against
 /// before no other is.
 const ORDERS_SHOWN: usize = 12;
 const ORDERS: usize = 80;
@@ -96,15 +97,17 @@ const ALL_ORDERS: u64 = 300_000_000;
 /// Of these, the ones that get a quick look after a glance at all.
 const ORDERS_AGAIN: usize = 2;
 
-/// One rule for all sums but the last, in the orders that exchanged summands show, also with groups dissolved, and, where
-/// formats have little range, so that what is shown is part of the order, in the regular ones that say more, until one explains
-/// everything. One rule is found soon, and mostly in the right order alone. The best first, of these only one that leaves
+/// One rule for all sums but the last, in the orders that exchanged summands show, also with groups dissolved, in
+/// chains of which only part of the order shows, and, where formats have little range, so that what is shown is
+/// part of the order, in the regular ones that say more, until one explains everything. One rule is found soon, and mostly in
+/// the right order alone. The best first, of these only one that leaves
 /// hardly anything.
 pub fn shared_at_once(starts: &Starts, mut looked: Vec<Looked>) -> Vec<Looked> {
     let evidence = starts.evidence;
     let most = evidence.work().spent() + ALL_ORDERS;
     let exchanged = starts.of_exchanged_orders().take(ORDERS_SHOWN);
-    let shown = exchanged.chain(starts.dissolved().take(ORDERS_SHOWN));
+    let others = starts.dissolved().take(ORDERS_SHOWN).chain(chaining::apart(starts));
+    let shown = exchanged.chain(others);
     let finer = if starts.has_little_range() { starts.finer() } else { Vec::new() };
     let look = |start: &Model, effort: Effort| {
         let model = alike::with_shared_rules(start, Sharing::Inside).filter(shares_rules)?;

@@ -169,6 +169,28 @@ impl Skeleton {
         orders.into_iter().map(|order: Vec<usize>| order.into_iter().fold((*c).clone(), add)).collect()
     }
 
+    /// The products that each sum of a chain from c adds to the one before, the first first; `None` if it is no such chain.
+    pub fn links(&self) -> Option<Vec<Vec<Skeleton>>> {
+        if *self == Skeleton::Leaf(Summand::C) {
+            return Some(Vec::new());
+        }
+        let Skeleton::Sum(children) = self else { return None };
+        let (with_c, products): (Vec<&Skeleton>, Vec<&Skeleton>) =
+            children.iter().partition(|child| child.contains_c());
+        let [before] = with_c[..] else { return None };
+        let are_products = products.iter().all(|product| matches!(product, Skeleton::Leaf(_)));
+        let mut links = before.links().filter(|_| are_products)?;
+        links.push(products.into_iter().cloned().collect());
+        Some(links)
+    }
+
+    /// The chain from c with such [links](Skeleton::links).
+    pub fn chain_of(links: &[Vec<Skeleton>]) -> Skeleton {
+        links.iter().fold(Skeleton::Leaf(Summand::C), |sum, products| {
+            Skeleton::Sum(std::iter::once(sum).chain(products.iter().cloned()).collect())
+        })
+    }
+
     /// With all summands in one sum.
     pub fn flattened(&self) -> Skeleton {
         let mut summands: Vec<Skeleton> = self.summands().into_iter().map(Skeleton::Leaf).collect();
@@ -230,6 +252,19 @@ mod tests {
         assert!(chain.reversed_from_c().is_empty(), "there is no c");
         let of_two = pair(Skeleton::Leaf(Summand::C), pair(leaf(0), leaf(1)));
         assert!(of_two.reversed_from_c().is_empty(), "there is no chain");
+    }
+
+    #[test]
+    fn a_chain_is_its_links() {
+        let leaf = |k| Skeleton::Leaf(Summand::Product(k));
+        let c = || Skeleton::Leaf(Summand::C);
+        let pair = |one, other| Skeleton::Sum(vec![one, other]);
+        let chain = Skeleton::Sum(vec![pair(pair(c(), leaf(3)), leaf(0)), leaf(1), leaf(2)]);
+        let links = chain.links().expect("it is a chain");
+        assert_eq!(links, [vec![leaf(3)], vec![leaf(0)], vec![leaf(1), leaf(2)]]);
+        assert_eq!(Skeleton::chain_of(&links), chain);
+        assert_eq!(pair(c(), pair(leaf(0), leaf(1))).links(), None, "a sum is no product");
+        assert_eq!(pair(leaf(0), leaf(1)).links(), None, "there is no c");
     }
 
     #[test]
