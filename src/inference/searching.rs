@@ -95,6 +95,8 @@ fn again(
         if outline.closer.len() > before {
             return Ok(Searched::Best(Box::new(improved)));
         }
+    }
+    if outline.glances == 0 {
         // What is shown, which the model fits or not, may be less than a regular order says.
         say(progress, evidence, "search for rules that all sums share", &improved);
         let looked = vec![Looked::as_it_is(improved.clone())];
@@ -102,6 +104,15 @@ fn again(
         outline.glances += 1;
         if looked[0].is_explained() {
             return Ok(Searched::Best(Box::new(looked.swap_remove(0).fitted)));
+        }
+        // In the right order, it is asked to the end soon; a model that was repaired may never be.
+        if let Some(other) = looked.into_iter().find(|looked| looked.fitted.model != improved.model) {
+            let seed = seed.wrapping_add(9 * TIME * DISPUTES);
+            let found = pursued(evidence, Pursuit::WhileItGains, other.fitted, seed, progress)?;
+            if found.contradicted == 0 {
+                return Ok(Searched::Best(Box::new(found)));
+            }
+            improved = fit::scored(evidence, improved.model);
         }
     }
     for (time, few) in [looking::FEW, LEFT, LEFT].into_iter().enumerate() {

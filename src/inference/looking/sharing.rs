@@ -100,8 +100,7 @@ const ORDERS_AGAIN: usize = 2;
 /// One rule for all sums but the last, in the orders that exchanged summands show, also with groups dissolved, in
 /// chains of which only part of the order shows, and, where formats have little range, so that what is shown is
 /// part of the order, in the regular ones that say more, until one explains everything. One rule is found soon, and mostly in
-/// the right order alone. The best first, of these only one that leaves
-/// hardly anything.
+/// the right order alone. The best first, of these only those that leave hardly anything.
 pub fn shared_at_once(starts: &Starts, mut looked: Vec<Looked>) -> Vec<Looked> {
     let evidence = starts.evidence;
     let most = evidence.work().spent() + ALL_ORDERS;
@@ -129,7 +128,10 @@ pub fn shared_at_once(starts: &Starts, mut looked: Vec<Looked>) -> Vec<Looked> {
         let improved = improved_at_last(evidence, found.fitted.clone(), LONG);
         let fitted = better_of(evidence, found.fitted.clone(), improved);
         looked.push(Looked { fitted, ..found });
-        break;
+        // Formats with little range show little of an order: others explain nearly everything, too.
+        if looked.last().is_some_and(Looked::is_explained) {
+            break;
+        }
     }
     recounted(evidence, looked)
 }
