@@ -31,7 +31,7 @@ use hidden::with_hidden_sums;
 use nans::explained_by_nans;
 pub use regrouping::best_regrouped;
 use regrouping::{REGROUPED, best_regrouped_if, explained_by_a_tree, placed, regrouped};
-pub use sharing::{shared, shared_at_once};
+pub use sharing::{is_shared_first, shared, shared_at_once, shared_by_kind};
 pub use starts::Starts;
 use starts::distinct;
 pub use summing::{

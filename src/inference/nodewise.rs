@@ -89,6 +89,8 @@ pub fn sums(model: &Model) -> Vec<Sum> {
 const EACH: u64 = 20_000_000;
 /// And in a quick look.
 const EACH_QUICKLY: u64 = 6_000_000;
+/// And in a race.
+const EACH_IN_A_RACE: u64 = 2_000_000;
 /// And at a glance, which so many answers get.
 const EACH_AT_A_GLANCE: u64 = 200_000;
 const AT_A_GLANCE: usize = 1500;
@@ -126,6 +128,9 @@ pub enum Start {
 pub enum Effort {
     /// Least: whether few rules explain plain answers.
     Glance,
+    /// As little as shows which of many trees may be right: it ends where the rule of one sum leaves any plain answer about it
+    /// unexplained.
+    Race,
     /// Little: what is wrong about the tree mostly shows in its last sums.
     Quick,
     /// As much for each sum of any tree.
@@ -139,6 +144,7 @@ impl Effort {
     fn each(self, sums: usize) -> u64 {
         match self {
             Effort::Glance => EACH_AT_A_GLANCE,
+            Effort::Race => EACH_IN_A_RACE,
             Effort::Quick => EACH_QUICKLY,
             Effort::Usual => EACH,
             Effort::Close => EACH.max(EVERY / sums.max(1) as u64),
@@ -366,7 +372,7 @@ fn fit_in_order(
             search.scope = Scope::One { rule, and_from: if depth == 0 { own_rules } else { usize::MAX } };
             let by_summands = SUMMANDS.map(|summands| left.out_of(by_depth.answers(class, depth, summands)));
             let sum = OneSum { class, rule, is_root: depth == 0, leaves_any, by_summands, about };
-            let is_quick = matches!(effort, Effort::Glance | Effort::Quick);
+            let is_quick = matches!(effort, Effort::Glance | Effort::Race | Effort::Quick);
             let tolerated = if is_quick { TOLERATED_QUICKLY } else { TOLERATED };
             let about = &sum.about;
             let is_far = |beam: &[Fitted], part: usize| beam[0].contradicted * part > about.len();
@@ -390,7 +396,8 @@ fn fit_in_order(
                 beam = search.scored(beam, about);
                 retain_best(&mut beam);
             }
-            if class == Class::Plain && is_far(&beam, tolerated) {
+            let is_lost = effort == Effort::Race && beam[0].contradicted > 0;
+            if class == Class::Plain && (is_lost || is_far(&beam, tolerated)) {
                 return fit::scored(evidence, beam.swap_remove(0).model);
             }
             left.extend(&beam, about);
@@ -537,9 +544,54 @@ const MOSTLY: usize = 50;
 
 #[cfg(test)]
 mod tests {
+    use mmaprobe_model::Rounding;
     use mmaprobe_model::format::{FP16, FP32};
+    use mmaprobe_model::tree::Fused;
 
     use super::*;
+    use crate::device::Device;
+    use crate::inference::alike::{self, Sharing};
+    use crate::inference::testing;
+
+    /// Pairs of products that are added to c one after the other; each pair is truncated, and each other sum rounded to fp32.
+    fn chained_pairs(pairs: [[usize; 2]; 3]) -> Model {
+        let mut model = Model::chain_of_fma(FP16, FP32, 6);
+        let last = model.tree.rules[0].clone();
+        let added = Added::Fused(Fused::uniform(7, Rounding::TowardZero));
+        let normalised = Normalised::No { exponent: None };
+        model.tree.rules.extend([Rule { added, normalised, ..last.clone() }, last]);
+        let mut nodes = vec![Node::Accumulator];
+        for (at, [one, other]) in pairs.into_iter().enumerate() {
+            let before = nodes.len() - 1;
+            nodes.extend([Node::Product(one), Node::Product(other)]);
+            nodes.push(Node::Sum { children: vec![before + 1, before + 2], rule: 1 });
+            let rule = if at + 1 < pairs.len() { 2 } else { 0 };
+            nodes.push(Node::Sum { children: vec![before, before + 3], rule });
+        }
+        model.tree.nodes = nodes.into();
+        model
+    }
+
+    #[test]
+    fn a_race_ends_early_in_trees_that_are_wrong() {
+        let truth = chained_pairs([[0, 1], [2, 3], [4, 5]]);
+        assert_eq!(truth.check(), Ok(()));
+        let signature = testing::signature(6);
+        let device = testing::device(&signature, truth.clone(), (1, 1));
+        let mut evidence = Evidence::new(&device, &device.instructions()[0]);
+        evidence.answers = testing::sparse_answers(&signature, &truth, 4000, 6);
+        let raced = |tree: &Model| {
+            let start = alike::with_shared_rules(tree, Sharing::ByKind).expect("sums share rules");
+            let before = evidence.work().spent();
+            let found = fit_shared(&evidence, start, Start::Guessed, Effort::Race);
+            (found.contradicted, evidence.work().spent() - before)
+        };
+        let (left, _) = raced(&truth);
+        assert_eq!(left, 0);
+        let (left, spent) = raced(&chained_pairs([[0, 3], [2, 5], [4, 1]]));
+        assert!(left > 0);
+        assert!(spent < 10 * EACH_IN_A_RACE, "{spent}");
+    }
 
     #[test]
     fn open_sums_hand_on_what_they_add_and_the_last_rounds_as_before() {

@@ -268,6 +268,15 @@ fn anew(
             looked.insert(0, Looked::as_it_is(found));
         }
     }
+    if looking::is_shared_first(&Starts { evidence, outline }, &looked) {
+        say(progress, evidence, "search for rules that sums share", &looked[0].fitted);
+        looked = looking::shared_by_kind(&Starts { evidence, outline }, looked);
+        if looked[0].is_nearly_explained(evidence) && !looked[0].is_explained() {
+            let seed = seed.wrapping_add(8 * TIME * DISPUTES);
+            let found = pursued(evidence, Pursuit::WhileItGains, looked[0].fitted.clone(), seed, progress)?;
+            looked.insert(0, Looked::as_it_is(found));
+        }
+    }
     if !looked[0].is_explained() {
         say(progress, evidence, "search for rules, sum by sum", &looked[0].fitted);
         looked = sums_at_once(evidence, outline, looked, seed)?;

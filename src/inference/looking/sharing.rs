@@ -88,6 +88,47 @@ pub fn shared(starts: &Starts, mut looked: Vec<Looked>) -> Vec<Looked> {
     recounted(evidence, looked)
 }
 
+/// Sums of a tree, if no fewer, that are taken to share rules before each gets one of its own: with many, that takes minutes.
+const MANY_SUMS: usize = 6;
+/// Orders in which they are, and answers that models may be held against before no other is.
+const RACED: usize = 16;
+const ALL_RACED: u64 = 100_000_000;
+
+/// Whether the first order that exchanged summands show has so many sums that those are taken to share rules before a rule for
+/// each is looked for: not where one is nearly explained.
+pub fn is_shared_first(starts: &Starts, looked: &[Looked]) -> bool {
+    let has_many = |start: Model| nodewise::individual(&start).1.len() >= MANY_SUMS;
+    !looked[0].is_nearly_explained(starts.evidence)
+        && starts.of_exchanged_orders().next().is_some_and(has_many)
+}
+
+/// One rule for the sums of products and one for the sums of those, in the orders that exchanged summands show, with groups taken
+/// otherwise, too, and in those that say more, until one explains nearly everything; no longer than in a race in those that leave
+/// many answers unexplained. The best first, without those that are far from it.
+pub fn shared_by_kind(starts: &Starts, mut looked: Vec<Looked>) -> Vec<Looked> {
+    let evidence = starts.evidence;
+    let most = evidence.work().spent() + ALL_RACED;
+    let before = looked.len();
+    for start in distinct(starts.grouped_otherwise().chain(starts.finer()), RACED) {
+        let model = alike::with_shared_rules(&start, Sharing::ByKind).filter(shares_rules);
+        let Some(model) = model else { continue };
+        let look = |effort| Looked::sharing(evidence, &start, model.clone(), Start::Guessed, effort);
+        let mut found = look(Effort::Race);
+        let is_ahead = found.fitted.contradicted * WORTH_MORE <= evidence.answers.len();
+        if is_ahead && !found.is_nearly_explained(evidence) {
+            found = look(Effort::Quick);
+        }
+        let is_nearly = found.is_nearly_explained(evidence);
+        looked.push(found);
+        if is_nearly || evidence.work().spent() >= most {
+            break;
+        }
+    }
+    let shared = looked.split_off(before).into_iter();
+    looked.extend(shared.filter(|looked| looked.is_worth_regrouping(evidence)));
+    recounted(evidence, looked)
+}
+
 /// Orders in which all sums but the last are taken to share a rule before any is looked at sum by sum, the first of those
 /// that exchanged summands show, of those with groups dissolved, of chains, and of all, and answers that models may be held against
 /// before no other is.

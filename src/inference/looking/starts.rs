@@ -176,6 +176,18 @@ impl Starts<'_, '_> {
         self.plain(self.outline.exchanged.iter().filter_map(Skeleton::coarsened))
     }
 
+    /// The orders that exchanged summands show, each followed by the same with groups taken otherwise.
+    pub(super) fn grouped_otherwise(&self) -> impl Iterator<Item = Model> {
+        let regular = Regular::of(self.evidence.signature());
+        let each = move |order: &Skeleton| {
+            let others = [order.gathered(), order.coarsened()];
+            let nearest = others.iter().flatten().filter_map(|other| regular.nearest(other, ALIKE));
+            let nearest: Vec<Skeleton> = nearest.collect();
+            [Some(order.clone())].into_iter().chain(others).flatten().chain(nearest).collect::<Vec<_>>()
+        };
+        self.plain(self.outline.exchanged.iter().flat_map(each))
+    }
+
     /// These orders, in which each sum adds all its summands at once.
     fn plain(&self, orders: impl Iterator<Item = Skeleton>) -> impl Iterator<Item = Model> {
         let signature = self.evidence.signature();
