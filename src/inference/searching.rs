@@ -112,7 +112,6 @@ fn again(
             if found.contradicted == 0 {
                 return Ok(Searched::Best(Box::new(found)));
             }
-            improved = fit::scored(evidence, improved.model);
         }
     }
     for (time, few) in [looking::FEW, LEFT, LEFT].into_iter().enumerate() {
@@ -214,6 +213,19 @@ fn pursued(
     Ok(models.swap_remove(0))
 }
 
+/// These, and before them what becomes of the best of them when it is [pursued].
+fn with_the_best_pursued(
+    evidence: &mut Evidence,
+    pursuit: Pursuit,
+    mut looked: Vec<Looked>,
+    seed: u64,
+    progress: &dyn Progress,
+) -> Result<Vec<Looked>, DeviceError> {
+    let found = pursued(evidence, pursuit, looked[0].fitted.clone(), seed, progress)?;
+    looked.insert(0, Looked::as_it_is(found));
+    Ok(looked)
+}
+
 /// A search in every structure of the orders that were found, and where that is not enough of those that a
 /// closer look finds. A model that explains less than everything may be known already.
 fn anew(
@@ -264,8 +276,7 @@ fn anew(
         // One rule for all hardly explains nearly everything in a wrong order, and asking costs less than looking at others.
         if looked[0].fitted.contradicted < before && !looked[0].is_explained() {
             let seed = seed.wrapping_add(5 * TIME * DISPUTES);
-            let found = pursued(evidence, Pursuit::WhileItGains, looked[0].fitted.clone(), seed, progress)?;
-            looked.insert(0, Looked::as_it_is(found));
+            looked = with_the_best_pursued(evidence, Pursuit::WhileItGains, looked, seed, progress)?;
         }
     }
     if looking::is_shared_first(&Starts { evidence, outline }, &looked) {
@@ -273,8 +284,7 @@ fn anew(
         looked = looking::shared_by_kind(&Starts { evidence, outline }, looked);
         if looked[0].is_nearly_explained(evidence) && !looked[0].is_explained() {
             let seed = seed.wrapping_add(8 * TIME * DISPUTES);
-            let found = pursued(evidence, Pursuit::WhileItGains, looked[0].fitted.clone(), seed, progress)?;
-            looked.insert(0, Looked::as_it_is(found));
+            looked = with_the_best_pursued(evidence, Pursuit::WhileItGains, looked, seed, progress)?;
         }
     }
     if !looked[0].is_explained() {
@@ -370,8 +380,7 @@ fn anew(
     if looked[0].is_nearly_explained(evidence) {
         // From the start once is enough.
         let pursuit = if is_nearly_right { Pursuit::WhileItGains } else { Pursuit::BesideAnother(outline) };
-        let found = pursued(evidence, pursuit, looked[0].fitted.clone(), seed, progress)?;
-        looked.insert(0, Looked::as_it_is(found));
+        looked = with_the_best_pursued(evidence, pursuit, looked, seed, progress)?;
     }
     looked = disputes(evidence, looked, seed.wrapping_add(TIME * DISPUTES), progress)?;
     let found = looking::closely(&Starts { evidence, outline }, looked, progress);
