@@ -22,6 +22,7 @@ pub mod overflowing;
 pub mod pairs;
 pub mod place;
 pub mod precision;
+pub mod products;
 pub mod question;
 pub mod random;
 pub mod rounding;

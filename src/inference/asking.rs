@@ -168,7 +168,9 @@ pub fn closer(evidence: &mut Evidence, outline: &mut Outline, seed: u64) -> Resu
     outline.is_close = true;
     outline.closer.truncate(outline.found);
     // What passes all sums is what values are made of.
-    evidence.ask(vec![mmaprobe_probes::sums::range(&signature)])?;
+    let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed ^ PRODUCTS);
+    let products = mmaprobe_probes::products::probe(&signature, &mut rng);
+    evidence.ask(vec![mmaprobe_probes::sums::range(&signature), products])?;
     let exchanged = exchanging::orders(evidence, &outline.cuts, seed)?;
     let (low, high) = place::reach_of_factors(&signature);
     let traced = if high - low < TRACED_WITHIN { tracing::orders(evidence)? } else { Vec::new() };
@@ -379,6 +381,8 @@ fn about_sums(
 /// Sets the seeds of questions about sums apart from others.
 const SUMS: u64 = 0x73_756d_7300;
 const SUMS_CLOSELY: u64 = 0x73_756d_7301;
+/// And of those about products.
+const PRODUCTS: u64 = 0x70_726f_6400;
 
 /// Sizes of small batches, in problems, and how many of each are asked.
 const SMALL: [(usize, usize); 5] = [(1, 32), (2, 4), (3, 4), (7, 4), (31, 8)];
