@@ -11,6 +11,7 @@ use super::regrouping::regrouped;
 use super::starts::distinct;
 use super::{LONG, Looked, better_of, improved_at_last, recounted};
 use crate::inference::alike::{self, Sharing};
+use crate::inference::evidence::Evidence;
 use crate::inference::looking::Starts;
 use crate::inference::nodewise::{self, Effort, Start};
 
@@ -82,7 +83,12 @@ pub fn shared(starts: &Starts, mut looked: Vec<Looked>) -> Vec<Looked> {
     {
         looked.push(look(start, model, Start::Guessed, Effort::Usual));
     }
-    // What is further from right would stand before trees that a rule for each sum explains.
+    without_far_ones(evidence, looked, before)
+}
+
+/// These models, of those behind so many only the ones that are not far from right: others would stand before trees that a rule
+/// for each sum explains. The best first.
+fn without_far_ones(evidence: &Evidence, mut looked: Vec<Looked>, before: usize) -> Vec<Looked> {
     let shared = looked.split_off(before).into_iter();
     looked.extend(shared.filter(|looked| looked.is_worth_regrouping(evidence)));
     recounted(evidence, looked)
@@ -102,14 +108,14 @@ pub fn is_shared_first(starts: &Starts, looked: &[Looked]) -> bool {
         && starts.of_exchanged_orders().next().is_some_and(has_many)
 }
 
-/// One rule for the sums of products and one for the sums of those, in the orders that exchanged summands show, with groups taken
-/// otherwise, too, and in those that say more, until one explains nearly everything; no longer than in a race in those that leave
-/// many answers unexplained. The best first, without those that are far from it.
+/// One rule for the sums of products and one for the sums of those, in the orders that exchanged summands and masks show, with
+/// groups taken otherwise, too, and in those that say more, until one explains nearly everything; no longer than in a race in
+/// those that leave many answers unexplained. The best first, without those that are far from it.
 pub fn shared_by_kind(starts: &Starts, mut looked: Vec<Looked>) -> Vec<Looked> {
     let evidence = starts.evidence;
     let most = evidence.work().spent() + ALL_RACED;
     let before = looked.len();
-    for start in distinct(starts.grouped_otherwise().chain(starts.finer()), RACED) {
+    for start in distinct(starts.grouped_otherwise(), RACED) {
         let model = alike::with_shared_rules(&start, Sharing::ByKind).filter(shares_rules);
         let Some(model) = model else { continue };
         let look = |effort| Looked::sharing(evidence, &start, model.clone(), Start::Guessed, effort);
@@ -124,60 +130,131 @@ pub fn shared_by_kind(starts: &Starts, mut looked: Vec<Looked>) -> Vec<Looked> {
             break;
         }
     }
-    let shared = looked.split_off(before).into_iter();
-    looked.extend(shared.filter(|looked| looked.is_worth_regrouping(evidence)));
-    recounted(evidence, looked)
+    without_far_ones(evidence, looked, before)
 }
 
 /// Orders in which all sums but the last are taken to share a rule before any is looked at sum by sum, the first of those
-/// that exchanged summands show, of those with groups dissolved, of chains, and of all, and answers that models may be held against
-/// before no other is.
+/// that exchanged summands and masks show, of those with groups dissolved, and of all, and answers that models may be held
+/// against before no other is.
 const ORDERS_SHOWN: usize = 12;
 const ORDERS: usize = 80;
 const ALL_ORDERS: u64 = 300_000_000;
 /// Of these, the ones that get a quick look after a glance at all.
 const ORDERS_AGAIN: usize = 2;
 
-/// One rule for all sums but the last, in the orders that exchanged summands show, also with groups dissolved, in
+/// One rule for all sums but the last, in the orders that exchanged summands and masks show, also with groups dissolved, in
 /// chains of which only part of the order shows, and, where formats have little range, so that what is shown is
 /// part of the order, in the regular ones that say more, until one explains everything. One rule is found soon, and mostly in
-/// the right order alone. The best first, of these only those that leave hardly anything.
+/// the right order alone: all get a glance, those that do best a quick look, and the best of these a longer one where little is
+/// left. The best first, of these only those that leave hardly anything.
 pub fn shared_at_once(starts: &Starts, mut looked: Vec<Looked>) -> Vec<Looked> {
     let evidence = starts.evidence;
-    let most = evidence.work().spent() + ALL_ORDERS;
-    let exchanged = starts.of_exchanged_orders().take(ORDERS_SHOWN);
-    let others = starts.dissolved().take(ORDERS_SHOWN).chain(chaining::apart(starts));
-    let shown = exchanged.chain(others);
-    let finer = if starts.has_little_range() { starts.finer() } else { Vec::new() };
     let look = |start: &Model, effort: Effort| {
         let model = alike::with_shared_rules(start, Sharing::Inside).filter(shares_rules)?;
         Some(Looked::sharing(evidence, start, model, Start::Guessed, effort))
     };
+    // One rule that explains nearly everything is hardly far from right.
+    let improved = |found: Looked| {
+        let improved = improved_at_last(evidence, found.fitted.clone(), LONG);
+        let fitted = better_of(evidence, found.fitted.clone(), improved);
+        Looked { fitted, ..found }
+    };
+    let mut others: Vec<Looked> = Vec::new();
+    for best in glanced_at(starts, &look).into_iter().take(ORDERS_AGAIN) {
+        let found = if best.is_explained() { Some(best) } else { look(&best.start, Effort::Quick) };
+        let Some(found) = found else { continue };
+        if !found.is_nearly_explained(evidence) {
+            others.push(found);
+            continue;
+        }
+        looked.push(improved(found));
+        // Formats with little range show little of an order: others explain nearly everything, too.
+        if looked.last().is_some_and(Looked::is_explained) {
+            return recounted(evidence, looked);
+        }
+    }
+    // So little is hardly left in a wrong order.
+    let best = by_left(others).into_iter().next().filter(|best| best.is_mostly_explained(evidence));
+    let found = best.and_then(|best| look(&best.start, Effort::Usual));
+    looked.extend(found.filter(|found| found.is_nearly_explained(evidence)).map(improved));
+    recounted(evidence, looked)
+}
+
+/// What a glance with one rule for all sums but the last leaves in each of those orders, until one explains everything; those that
+/// leave least first.
+fn glanced_at(starts: &Starts, look: &impl Fn(&Model, Effort) -> Option<Looked>) -> Vec<Looked> {
+    let work = starts.evidence.work();
+    let most = work.spent() + ALL_ORDERS;
+    let others = starts.dissolved().take(ORDERS_SHOWN).chain(chaining::apart(starts));
+    let shown = starts.of_shown_orders().take(ORDERS_SHOWN).chain(others);
+    let finer = if starts.has_little_range() { starts.finer() } else { Vec::new() };
     let mut glanced: Vec<Looked> = Vec::new();
     for start in distinct(shown.chain(finer), ORDERS) {
         glanced.extend(look(&start, Effort::Glance));
-        if glanced.last().is_some_and(Looked::is_explained) || evidence.work().spent() >= most {
+        if glanced.last().is_some_and(Looked::is_explained) || work.spent() >= most {
             break;
         }
     }
-    // A stable sort: those shown first among equals.
-    glanced.sort_by_key(|glanced| glanced.fitted.contradicted);
-    for best in glanced.into_iter().take(ORDERS_AGAIN) {
-        let found = if best.is_explained() { Some(best) } else { look(&best.start, Effort::Quick) };
-        // One rule that explains nearly everything is hardly far from right.
-        let Some(found) = found.filter(|found| found.is_nearly_explained(evidence)) else { continue };
-        let improved = improved_at_last(evidence, found.fitted.clone(), LONG);
-        let fitted = better_of(evidence, found.fitted.clone(), improved);
-        looked.push(Looked { fitted, ..found });
-        // Formats with little range show little of an order: others explain nearly everything, too.
-        if looked.last().is_some_and(Looked::is_explained) {
-            break;
-        }
-    }
-    recounted(evidence, looked)
+    by_left(glanced)
+}
+
+/// Those that leave least first; of those that leave as much, the ones that came first.
+fn by_left(mut looked: Vec<Looked>) -> Vec<Looked> {
+    looked.sort_by_key(|looked| looked.fitted.contradicted);
+    looked
 }
 
 /// Whether a model has fewer rules than sums.
 fn shares_rules(model: &Model) -> bool {
     nodewise::individual(model).1.len() > model.tree.rules.len()
+}
+
+#[cfg(test)]
+mod tests {
+    use mmaprobe_model::Rounding;
+    use mmaprobe_model::format::{FP16, FP32};
+    use mmaprobe_model::tree::{Added, Alignment, Fused, Node};
+    use mmaprobe_probes::Summand;
+
+    use super::*;
+    use crate::device::Device;
+    use crate::inference::skeleton::Skeleton;
+    use crate::inference::structure::{self, Structure};
+    use crate::inference::{Silent, asking, fit, testing};
+
+    /// c and two groups of products, all summed by one rule that aligns summands in two ways by turns.
+    fn groups() -> Model {
+        let mut model = Model::chain_of_fma(FP16, FP32, 6);
+        let alignment = |fraction_bits, rounding| Alignment { fraction_bits, rounding, far: None };
+        let by_turns = vec![alignment(24, Rounding::NearestTiesAway), alignment(21, Rounding::Down)];
+        let fused = Fused { alignment: by_turns.into(), ..Fused::uniform(0, Rounding::Down) };
+        model.tree.rules[0].added = Added::Fused(fused);
+        let group = |first: usize| (first..first + 3).map(Node::Product);
+        let sum = |children: &[usize]| Node::Sum { children: children.to_vec(), rule: 0 };
+        let first: Vec<Node> = group(0).chain([sum(&[0, 1, 2])]).collect();
+        let second = group(3).chain([sum(&[4, 5, 6]), sum(&[3, 7]), Node::Accumulator, sum(&[8, 9])]);
+        model.tree.nodes = first.into_iter().chain(second).collect::<Vec<_>>().into();
+        model
+    }
+
+    #[test]
+    fn one_rule_for_all_sums_is_found_in_the_order_that_masks_show_where_exchanged_summands_show_another() {
+        let truth = groups();
+        assert_eq!(truth.check(), Ok(()));
+        let signature = testing::signature(6);
+        let device = testing::device(&signature, truth.clone(), (1, 1));
+        let mut evidence = Evidence::new(&device, &device.instructions()[0]);
+        asking::first(&mut evidence, 1).expect("it answers");
+        let outlined = asking::outline(&mut evidence, &Silent).expect("it answers");
+        let mut outline = outlined.continue_value().expect("it is a function");
+        let leaf = |k| Skeleton::Leaf(Summand::Product(k));
+        let chain = (0..6).fold(Skeleton::Leaf(Summand::C), |sum, k| Skeleton::Sum(vec![sum, leaf(k)]));
+        outline.exchanged = vec![chain.clone()];
+        asking::each_sum(&mut evidence, &outline, 1).expect("it answers");
+        let start = structure::start(&signature, &chain, Structure::Plain);
+        let known = vec![Looked::as_it_is(fit::scored(&evidence, start))];
+        let found = shared_at_once(&Starts { evidence: &evidence, outline: &outline }, known);
+        assert!(found[0].is_explained(), "{} left", found[0].fitted.contradicted);
+        assert!(found[0].fitted.model.tree.has_the_same_sums(&truth.tree));
+    }
 }

@@ -9,10 +9,12 @@ use crate::inference::skeleton::Skeleton;
 use crate::inference::structure::{self, Structure};
 
 /// The first of these models that add otherwise than all before, so many at most.
-pub(super) fn distinct(models: impl Iterator<Item = Model>, most: usize) -> Vec<Model> {
+pub(super) fn distinct(mut models: impl Iterator<Item = Model>, most: usize) -> Vec<Model> {
     let mut chosen: Vec<Model> = Vec::new();
-    for model in models {
-        if chosen.len() < most && !chosen.iter().any(|known| known.tree.has_the_same_sums(&model.tree)) {
+    while chosen.len() < most
+        && let Some(model) = models.next()
+    {
+        if !chosen.iter().any(|known| known.tree.has_the_same_sums(&model.tree)) {
             chosen.push(model);
         }
     }
@@ -74,6 +76,17 @@ impl Starts<'_, '_> {
     /// The likeliest tree of each order that exchanged summands show.
     pub(super) fn of_exchanged_orders(&self) -> impl Iterator<Item = Model> {
         self.outline.exchanged.iter().filter_map(|order| self.started(order).next())
+    }
+
+    /// The orders that exchanged summands show, and behind the first of these the one that masks do.
+    fn shown_orders(&self) -> impl Iterator<Item = &Skeleton> {
+        let (first, others) = self.outline.exchanged.split_at(self.outline.exchanged.len().min(1));
+        first.iter().chain([&self.outline.order.skeleton]).chain(others)
+    }
+
+    /// The likeliest tree of each of those orders.
+    pub(super) fn of_shown_orders(&self) -> impl Iterator<Item = Model> {
+        self.shown_orders().filter_map(|order| self.started(order).next())
     }
 
     /// The likeliest tree of the first of those orders, if it is a regular one.
@@ -176,16 +189,22 @@ impl Starts<'_, '_> {
         self.plain(self.outline.exchanged.iter().filter_map(Skeleton::coarsened))
     }
 
-    /// The orders that exchanged summands show, each followed by the same with groups taken otherwise.
+    /// The orders that exchanged summands and masks show, each followed by the same with groups taken otherwise, and then
+    /// regular ones that say more.
     pub(super) fn grouped_otherwise(&self) -> impl Iterator<Item = Model> {
         let regular = Regular::of(self.evidence.signature());
-        let each = move |order: &Skeleton| {
+        let shown = self.shown_orders().map(|order| (order, false));
+        let finer = self.outline.exchanged.iter().map(|order| (order, true));
+        let each = move |(order, is_finer): (&Skeleton, bool)| {
+            if is_finer {
+                return regular.finer(order);
+            }
             let others = [order.gathered(), order.coarsened()];
             let nearest = others.iter().flatten().filter_map(|other| regular.nearest(other, ALIKE));
             let nearest: Vec<Skeleton> = nearest.collect();
-            [Some(order.clone())].into_iter().chain(others).flatten().chain(nearest).collect::<Vec<_>>()
+            [Some(order.clone())].into_iter().chain(others).flatten().chain(nearest).collect()
         };
-        self.plain(self.outline.exchanged.iter().flat_map(each))
+        self.plain(shown.chain(finer).flat_map(each))
     }
 
     /// These orders, in which each sum adds all its summands at once.
