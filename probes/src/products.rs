@@ -72,7 +72,7 @@ mod tests {
             assert!(asked.len() >= PRODUCTS * EACH / 2, "{} questions", asked.len());
             let mut model = Model::chain_of_fma(factor, result, signature.k);
             let answers = |model: &Model| -> Vec<u64> {
-                let mut executor = Executor::new(model).unwrap();
+                let mut executor = Executor::new(model).expect("it can be executed");
                 asked.iter().map(|q| executor.dot_add(&q.a, &q.b, q.c, &q.sa, &q.sb)).collect()
             };
             let exact = answers(&model);

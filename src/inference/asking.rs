@@ -167,9 +167,9 @@ pub fn closer(evidence: &mut Evidence, outline: &mut Outline, seed: u64) -> Resu
     evidence.ask_aside(vec![second])?;
     outline.is_close = true;
     outline.closer.truncate(outline.found);
-    // What passes all sums is what values are made of.
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed ^ PRODUCTS);
     let products = mmaprobe_probes::products::probe(&signature, &mut rng);
+    // What passes all sums is what values are made of.
     evidence.ask(vec![mmaprobe_probes::sums::range(&signature), products])?;
     let exchanged = exchanging::orders(evidence, &outline.cuts, seed)?;
     let (low, high) = place::reach_of_factors(&signature);

@@ -14,6 +14,7 @@ use crate::inference::alike::{self, Sharing};
 use crate::inference::evidence::Evidence;
 use crate::inference::looking::Starts;
 use crate::inference::nodewise::{self, Effort, Start};
+use crate::inference::regular::Regular;
 
 /// Trees whose sums are taken to share rules, of those that exchanged summands show, of those grouped otherwise, and of all.
 const EXCHANGED: usize = 2;
@@ -115,7 +116,8 @@ pub fn shared_by_kind(starts: &Starts, mut looked: Vec<Looked>) -> Vec<Looked> {
     let evidence = starts.evidence;
     let most = evidence.work().spent() + ALL_RACED;
     let before = looked.len();
-    for start in distinct(starts.grouped_otherwise(), RACED) {
+    let regular = Regular::of(evidence.signature());
+    for start in distinct(starts.grouped_otherwise(&regular).chain(starts.finer_of(&regular)), RACED) {
         let model = alike::with_shared_rules(&start, Sharing::ByKind).filter(shares_rules);
         let Some(model) = model else { continue };
         let look = |effort| Looked::sharing(evidence, &start, model.clone(), Start::Guessed, effort);
@@ -174,7 +176,8 @@ pub fn shared_at_once(starts: &Starts, mut looked: Vec<Looked>) -> Vec<Looked> {
         }
     }
     // So little is hardly left in a wrong order.
-    let best = by_left(others).into_iter().next().filter(|best| best.is_mostly_explained(evidence));
+    let best = others.into_iter().min_by_key(|other| other.fitted.contradicted);
+    let best = best.filter(|best| best.is_mostly_explained(evidence));
     let found = best.and_then(|best| look(&best.start, Effort::Usual));
     looked.extend(found.filter(|found| found.is_nearly_explained(evidence)).map(improved));
     recounted(evidence, looked)
@@ -195,13 +198,9 @@ fn glanced_at(starts: &Starts, look: &impl Fn(&Model, Effort) -> Option<Looked>)
             break;
         }
     }
-    by_left(glanced)
-}
-
-/// Those that leave least first; of those that leave as much, the ones that came first.
-fn by_left(mut looked: Vec<Looked>) -> Vec<Looked> {
-    looked.sort_by_key(|looked| looked.fitted.contradicted);
-    looked
+    // A stable sort: those shown first among equals.
+    glanced.sort_by_key(|glanced| glanced.fitted.contradicted);
+    glanced
 }
 
 /// Whether a model has fewer rules than sums.

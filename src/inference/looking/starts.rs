@@ -80,8 +80,8 @@ impl Starts<'_, '_> {
 
     /// The orders that exchanged summands show, and behind the first of these the one that masks do.
     fn shown_orders(&self) -> impl Iterator<Item = &Skeleton> {
-        let (first, others) = self.outline.exchanged.split_at(self.outline.exchanged.len().min(1));
-        first.iter().chain([&self.outline.order.skeleton]).chain(others)
+        let mut exchanged = self.outline.exchanged.iter();
+        exchanged.next().into_iter().chain([&self.outline.order.skeleton]).chain(exchanged)
     }
 
     /// The likeliest tree of each of those orders.
@@ -162,15 +162,17 @@ impl Starts<'_, '_> {
         distinct(orders.filter_map(|order| self.like_regular(&regular, order)), usize::MAX)
     }
 
-    /// Regular orders that say more than those which exchanged summands show, those of the first order first.
+    /// Regular orders that say more than those which exchanged summands show, those of the first order first, each once.
     pub(super) fn finer(&self) -> Vec<Model> {
         if self.outline.exchanged.is_empty() {
             return Vec::new();
         }
-        let signature = self.evidence.signature();
-        let regular = Regular::of(signature);
-        let finer = self.outline.exchanged.iter().flat_map(|order| regular.finer(order));
-        distinct(self.plain(finer), usize::MAX)
+        distinct(self.finer_of(&Regular::of(self.evidence.signature())), usize::MAX)
+    }
+
+    /// The same of these, and some more than once, each made when it is asked for.
+    pub(super) fn finer_of(&self, regular: &Regular) -> impl Iterator<Item = Model> {
+        self.plain(self.outline.exchanged.iter().flat_map(|order| regular.finer(order)))
     }
 
     fn like_regular(&self, regular: &Regular, order: &Skeleton) -> Option<Model> {
@@ -189,22 +191,15 @@ impl Starts<'_, '_> {
         self.plain(self.outline.exchanged.iter().filter_map(Skeleton::coarsened))
     }
 
-    /// The orders that exchanged summands and masks show, each followed by the same with groups taken otherwise, and then
-    /// regular ones that say more.
-    pub(super) fn grouped_otherwise(&self) -> impl Iterator<Item = Model> {
-        let regular = Regular::of(self.evidence.signature());
-        let shown = self.shown_orders().map(|order| (order, false));
-        let finer = self.outline.exchanged.iter().map(|order| (order, true));
-        let each = move |(order, is_finer): (&Skeleton, bool)| {
-            if is_finer {
-                return regular.finer(order);
-            }
+    /// The orders that exchanged summands and masks show, each followed by the same with groups taken otherwise.
+    pub(super) fn grouped_otherwise(&self, regular: &Regular) -> impl Iterator<Item = Model> {
+        let each = |order: &Skeleton| {
             let others = [order.gathered(), order.coarsened()];
             let nearest = others.iter().flatten().filter_map(|other| regular.nearest(other, ALIKE));
             let nearest: Vec<Skeleton> = nearest.collect();
-            [Some(order.clone())].into_iter().chain(others).flatten().chain(nearest).collect()
+            [Some(order.clone())].into_iter().chain(others).flatten().chain(nearest).collect::<Vec<_>>()
         };
-        self.plain(shown.chain(finer).flat_map(each))
+        self.plain(self.shown_orders().flat_map(each))
     }
 
     /// These orders, in which each sum adds all its summands at once.
