@@ -20,6 +20,7 @@ use crate::device::{DeviceError, Instruction};
 use crate::generate::GenerateError;
 use crate::inference::asking::crafted;
 use crate::inference::evidence::{Answered, Class, Evidence};
+use crate::inference::held::Held;
 use crate::inference::{fit, knobs};
 use crate::markdown;
 use crate::model::scalar::Scalar;
@@ -235,14 +236,10 @@ pub fn alternatives(instruction: &Instruction, model: &Model, answered: &[Answer
             all.push((statement, turn.choice.clone(), turn.model.clone()));
         }
     }
+    let held = Held::new(model, &answered.iter().collect::<Vec<&Answered>>());
     all.into_par_iter()
         .map(|(statement, choice, model)| {
-            let contradicting = match Scalar::new(&model) {
-                Ok(mut executor) => (0..answered.len())
-                    .filter(|&index| !fit::explains(&mut executor, &answered[index]))
-                    .collect(),
-                Err(_) => Vec::new(),
-            };
+            let contradicting = held.contradicting(&model, usize::MAX).unwrap_or_default();
             Alternative { statement, choice, model, contradicting }
         })
         .collect()
