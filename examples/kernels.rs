@@ -7,19 +7,20 @@
 //! Each instruction of each architecture is assembled for the targets of its GPUs, in its smallest and
 //! its largest shape, and disassembled: it has to be the one machine instruction that the catalogue
 //! names. Then the instructions of all other architectures are tried; what the assembler accepts
-//! although there is no unit for it has to be in the catalogue as an expansion. `NVDISASM_OLD` is for
+//! although there is no unit for it has to be in the catalogue as an expansion. All that a target accepts is
+//! disassembled as one file: a disassembler takes half a second to begin. `NVDISASM_OLD` is for
 //! targets that `NVDISASM` no longer reads. With `--check` the report is compared instead of written.
 //! `kernels/cuda/check.sh` gets the programs and does all this.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::ffi::OsString;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
 use mmaprobe::catalog::{Architecture, Catalog, Family};
-use mmaprobe_kernels::cuda::Program;
 use mmaprobe_kernels::cuda::sass::Machine;
+use mmaprobe_kernels::cuda::{ENTRY, Program};
 use rayon::prelude::*;
 
 /// Where the programs are.
@@ -30,12 +31,24 @@ struct Tools {
     folder: tempfile::TempDir,
 }
 
+/// An instruction, by its family and shape, and a target.
+type Case<'c> = (&'c Family, (usize, usize), &'c str);
+
 /// What became of a kernel.
 enum Assembled {
     /// The machine instructions.
     Accepted(Machine),
     /// The assembler's first complaint.
     Refused(String),
+}
+
+/// What became of kernels, by their targets and the names of their instructions.
+struct Assembly(HashMap<(String, String), Assembled>);
+
+impl Assembly {
+    fn of(&self, (family, (m, n), target): Case) -> &Assembled {
+        &self.0[&(target.to_string(), family.name(m, n))]
+    }
 }
 
 fn main() -> ExitCode {
@@ -57,6 +70,17 @@ fn report(check: bool) -> Result<(), Vec<String>> {
     let ours: Vec<&Architecture> =
         catalog.architectures().iter().filter(|a| mmaprobe::device::cuda::is_ours(a)).collect();
     let version = tools.version().map_err(|problem| vec![problem])?;
+    let cases = ours.iter().flat_map(|architecture| {
+        let targets = targets(architecture);
+        let foreign = foreign(architecture, &ours).into_iter().map(|family| (family, family.smallest()));
+        let own = architecture.families.iter();
+        let own = own.flat_map(|family| shapes(family).into_iter().map(move |shape| (family, shape)));
+        let both: Vec<_> = own.chain(foreign).collect();
+        let of_target =
+            move |target| both.clone().into_iter().map(move |(family, shape)| (family, shape, target));
+        targets.into_iter().flat_map(of_target)
+    });
+    let assembly = tools.assemble_all(cases.collect()).map_err(|problem| vec![problem])?;
     let mut problems = Vec::new();
     let mut text = format!(
         "# What {version} makes of each kernel\n\n\
@@ -67,21 +91,19 @@ fn report(check: bool) -> Result<(), Vec<String>> {
         if architecture.assembled.as_ref().is_none_or(|assembled| assembled.by != version) {
             problems.push(format!("catalog/{}.yaml: `assembled` is not by {version}", architecture.name));
         }
-        let mut targets: Vec<&str> = architecture.gpus.iter().map(|gpu| gpu.target.as_str()).collect();
-        targets.sort_unstable();
-        targets.dedup();
+        let targets = targets(architecture);
         let _ = write!(text, "\n## {} ({})\n\n", architecture.title, targets.join(", "));
         text.push_str("| instruction | machine instruction |\n|---|---|\n");
         for family in &architecture.families {
-            let (name, isa) = native(&tools, family, &targets).unwrap_or_else(|mut wrong| {
+            let (name, isa) = native(&assembly, family, &targets).unwrap_or_else(|mut wrong| {
                 problems.append(&mut wrong);
                 (family.pattern.clone(), "see the errors".to_string())
             });
             let _ = writeln!(text, "| `{name}` | `{isa}` |");
         }
-        let mut expansions = expansions(&tools, architecture, &ours, targets[0]).map_err(|p| vec![p])?;
+        let mut expansions = expansions(&assembly, architecture, &ours, targets[0]);
         for target in &targets[1..] {
-            let others = self::expansions(&tools, architecture, &ours, target).map_err(|p| vec![p])?;
+            let others = self::expansions(&assembly, architecture, &ours, target);
             if others != expansions {
                 problems.push(format!("{target} and {} expand instructions differently", targets[0]));
                 expansions.extend(others);
@@ -114,57 +136,68 @@ fn report(check: bool) -> Result<(), Vec<String>> {
     if problems.is_empty() { Ok(()) } else { Err(problems) }
 }
 
-/// The name of a family and what it becomes, on each target and in its smallest and largest shape.
-fn native(tools: &Tools, family: &Family, targets: &[&str]) -> Result<(String, String), Vec<String>> {
+/// The targets of an architecture's GPUs, each once.
+fn targets(architecture: &Architecture) -> Vec<&str> {
+    let mut targets: Vec<&str> = architecture.gpus.iter().map(|gpu| gpu.target.as_str()).collect();
+    targets.sort_unstable();
+    targets.dedup();
+    targets
+}
+
+/// The smallest and the largest shape of a family, which may be one.
+fn shapes(family: &Family) -> Vec<(usize, usize)> {
     let tile = family.tiles.iter().find(|tile| tile.cta_group != Some(2));
     let largest = tile.and_then(|tile| Some((*tile.m.iter().max()?, tile.n.to)));
     let mut shapes = vec![family.smallest()];
     shapes.extend(largest.filter(|largest| *largest != family.smallest()));
-    let cases: Vec<((usize, usize), &str)> =
-        shapes.iter().flat_map(|&shape| targets.iter().map(move |&target| (shape, target))).collect();
-    let wrong: Vec<String> = cases
-        .par_iter()
-        .filter_map(|&((m, n), target)| {
-            let (name, expected) = (family.name(m, n), family.isa(m, n));
-            match tools.assemble(family, (m, n), target) {
-                Ok(Assembled::Accepted(machine)) if machine.native() == Some(&expected) => None,
-                Ok(Assembled::Accepted(machine)) => {
-                    Some(format!("{name} for {target} becomes {machine}, not {expected}"))
-                }
-                Ok(Assembled::Refused(why)) => Some(format!("{name} for {target} is refused: {why}")),
-                Err(problem) => Some(problem),
-            }
-        })
-        .collect();
-    let open = |pattern: &str| pattern.replace("{m}", "M").replace("{n}", "N");
-    if wrong.is_empty() { Ok((open(&family.pattern), open(&family.isa))) } else { Err(wrong) }
+    shapes
 }
 
-/// What a target accepts of the instructions of other architectures, and what becomes of it.
-fn expansions(
-    tools: &Tools,
-    architecture: &Architecture,
-    all: &[&Architecture],
-    target: &str,
-) -> Result<BTreeMap<String, String>, String> {
+/// The families of other architectures that one does not have, each pattern once.
+fn foreign<'c>(architecture: &Architecture, all: &[&'c Architecture]) -> Vec<&'c Family> {
     let foreign: BTreeMap<&str, &Family> = all
         .iter()
         .flat_map(|other| &other.families)
         .filter(|family| architecture.families.iter().all(|own| own.pattern != family.pattern))
         .map(|family| (family.pattern.as_str(), family))
         .collect();
-    let foreign: Vec<&Family> = foreign.into_values().collect();
-    let accepted: Result<Vec<Option<(String, String)>>, String> = foreign
-        .par_iter()
-        .map(|family| {
-            let (m, n) = family.smallest();
-            Ok(match tools.assemble(family, (m, n), target)? {
-                Assembled::Accepted(machine) => Some((family.name(m, n), machine.to_string())),
-                Assembled::Refused(_) => None,
-            })
-        })
-        .collect();
-    Ok(accepted?.into_iter().flatten().collect())
+    foreign.into_values().collect()
+}
+
+/// The name of a family and what it becomes, on each target and in its smallest and largest shape.
+fn native(assembly: &Assembly, family: &Family, targets: &[&str]) -> Result<(String, String), Vec<String>> {
+    let mut wrong = Vec::new();
+    for ((m, n), &target) in
+        shapes(family).into_iter().flat_map(|shape| targets.iter().map(move |t| (shape, t)))
+    {
+        let (name, expected) = (family.name(m, n), family.isa(m, n));
+        match assembly.of((family, (m, n), target)) {
+            Assembled::Accepted(machine) if machine.native() == Some(&expected) => {}
+            Assembled::Accepted(machine) => {
+                wrong.push(format!("{name} for {target} becomes {machine}, not {expected}"));
+            }
+            Assembled::Refused(why) => wrong.push(format!("{name} for {target} is refused: {why}")),
+        }
+    }
+    let open = |pattern: &str| pattern.replace("{m}", "M").replace("{n}", "N");
+    if wrong.is_empty() { Ok((open(&family.pattern), open(&family.isa))) } else { Err(wrong) }
+}
+
+/// What a target accepts of the instructions of other architectures, and what becomes of it.
+fn expansions(
+    assembly: &Assembly,
+    architecture: &Architecture,
+    all: &[&Architecture],
+    target: &str,
+) -> BTreeMap<String, String> {
+    let expansion = |family: &Family| {
+        let (m, n) = family.smallest();
+        match assembly.of((family, (m, n), target)) {
+            Assembled::Accepted(machine) => Some((family.name(m, n), machine.to_string())),
+            Assembled::Refused(_) => None,
+        }
+    };
+    foreign(architecture, all).into_iter().filter_map(expansion).collect()
 }
 
 impl Tools {
@@ -190,35 +223,120 @@ impl Tools {
         version.map(|version| format!("ptxas {version}")).ok_or_else(|| format!("no version in: {text}"))
     }
 
-    fn assemble(&self, family: &Family, (m, n): (usize, usize), target: &str) -> Result<Assembled, String> {
+    /// Assembles each kernel alone, and disassembles what each target accepts.
+    fn assemble_all<'c>(&self, cases: Vec<Case<'c>>) -> Result<Assembly, String> {
+        let named = |case: Case<'c>| ((case.2, case.0.name(case.1.0, case.1.1)), case);
+        let cases: HashMap<(&str, String), Case> = cases.into_iter().map(named).collect();
+        let (mut assembled, mut accepted) = (HashMap::new(), BTreeMap::<&str, Vec<(String, String)>>::new());
+        let tried: Vec<_> = cases.into_par_iter().map(|(key, case)| (key, self.assemble(case))).collect();
+        for ((target, name), tried) in tried {
+            match tried? {
+                Ok(ptx) => accepted.entry(target).or_default().push((name, ptx)),
+                Err(complaint) => {
+                    assembled.insert((target.to_string(), name), Assembled::Refused(complaint));
+                }
+            }
+        }
+        let accepted: Vec<_> = accepted.into_iter().collect();
+        let read: Vec<_> = accepted
+            .into_par_iter()
+            .map(|(target, kernels)| {
+                let (names, texts): (Vec<String>, Vec<String>) = kernels.into_iter().unzip();
+                let machines = self.disassemble(target, &texts)?;
+                Ok((target, names.into_iter().zip(machines).collect()))
+            })
+            .collect::<Result<Vec<(&str, Vec<(String, Machine)>)>, String>>()?;
+        for (target, machines) in read {
+            let accepted = |(name, machine)| ((target.to_string(), name), Assembled::Accepted(machine));
+            assembled.extend(machines.into_iter().map(accepted));
+        }
+        Ok(Assembly(assembled))
+    }
+
+    /// The text of a kernel that the assembler accepts, or its first complaint.
+    fn assemble(&self, (family, (m, n), target): Case) -> Result<Result<String, String>, String> {
         let name = family.name(m, n);
         let spec = family.cuda_spec(m, n).ok_or_else(|| format!("{name}: no kernel is of its kind"))?;
-        let program = match Program::new(&spec, target) {
-            Ok(program) => program,
-            Err(unsupported) => return Ok(Assembled::Refused(unsupported.to_string())),
-        };
-        let source: PathBuf = self.folder.path().join(format!("{name}.{target}.ptx"));
-        let binary = source.with_extension("cubin");
-        std::fs::write(&source, &program.ptx).map_err(|error| format!("{}: {error}", source.display()))?;
+        Ok(match Program::new(&spec, target) {
+            Ok(program) => {
+                self.cubin(&format!("{name}.{target}"), target, &program.ptx)?.map(|_| program.ptx)
+            }
+            Err(unsupported) => Err(unsupported.to_string()),
+        })
+    }
+
+    /// The machine code of a text, as a path, or the assembler's first complaint.
+    fn cubin(&self, name: &str, target: &str, ptx: &str) -> Result<Result<PathBuf, String>, String> {
+        let source = self.folder.path().join(format!("{name}.ptx"));
+        let binary = self.folder.path().join(format!("{name}.cubin"));
+        std::fs::write(&source, ptx).map_err(|error| format!("{}: {error}", source.display()))?;
         let mut command = Command::new(&self.ptxas);
         let output = command.args(["-arch", target, "-o"]).arg(&binary).arg(&source).output();
         let output = output.map_err(|error| format!("{}: {error}", self.ptxas.display()))?;
-        if !output.status.success() {
-            let complaints = String::from_utf8_lossy(&output.stderr);
-            return Ok(Assembled::Refused(complaints.lines().next().unwrap_or_default().to_string()));
+        // Many kernels pass through: keep the folder small.
+        let _ = std::fs::remove_file(&source);
+        if output.status.success() {
+            return Ok(Ok(binary));
         }
+        let complaints = String::from_utf8_lossy(&output.stderr);
+        Ok(Err(complaints.lines().next().unwrap_or_default().to_string()))
+    }
+
+    /// What each of these kernels becomes, which the assembler accepts for this target: all as one module.
+    fn disassemble(&self, target: &str, kernels: &[String]) -> Result<Vec<Machine>, String> {
+        let binary = self.cubin(target, target, &module(kernels)?)?;
+        let binary = binary.map_err(|why| format!("{target}: kernels are refused together: {why}"))?;
         let mut complaint = String::new();
         for disassembler in &self.disassemblers {
             let output = Command::new(disassembler).arg("-c").arg(&binary).output();
             let output = output.map_err(|error| format!("{}: {error}", disassembler.display()))?;
             if output.status.success() {
-                let machine = Machine::read(&String::from_utf8_lossy(&output.stdout));
-                // Many kernels pass through: keep the folder small.
-                let _ = std::fs::remove_file(&binary).and_then(|()| std::fs::remove_file(&source));
-                return Ok(Assembled::Accepted(machine));
+                let functions = functions(&String::from_utf8_lossy(&output.stdout));
+                let machine = |index| {
+                    let own =
+                        functions.get(&index).ok_or_else(|| format!("{target}: kernel {index} is missing"));
+                    own.map(|text| Machine::read(text))
+                };
+                return (0..kernels.len()).map(machine).collect();
             }
             complaint = String::from_utf8_lossy(&output.stderr).trim().to_string();
         }
-        Err(format!("{name} for {target} cannot be disassembled: {complaint}"))
+        Err(format!("kernels for {target} cannot be disassembled: {complaint}"))
     }
+}
+
+/// One module of several kernels, each with its number behind its name, in the newest version that one of them needs.
+fn module(kernels: &[String]) -> Result<String, String> {
+    let version = |text: &str| {
+        let (major, minor) = text.lines().next()?.strip_prefix(".version ")?.split_once('.')?;
+        Some((major.parse::<u32>().ok()?, minor.parse::<u32>().ok()?))
+    };
+    let mut newest = (0, 0);
+    let mut bodies = String::new();
+    let mut head = "";
+    for (index, text) in kernels.iter().enumerate() {
+        let unlike = || format!("this is no kernel of ours:\n{text}");
+        let (own_head, body) = text.split_once(".visible").ok_or_else(unlike)?;
+        newest = newest.max(version(text).ok_or_else(unlike)?);
+        head = own_head.split_once('\n').ok_or_else(unlike)?.1;
+        let own_name = format!(".entry {ENTRY}_{index}(");
+        let _ = write!(bodies, ".visible{}", body.replacen(&format!(".entry {ENTRY}("), &own_name, 1));
+    }
+    Ok(format!(".version {}.{}\n{head}{bodies}", newest.0, newest.1))
+}
+
+/// The functions of a disassembled module, by the numbers behind their names.
+fn functions(disassembly: &str) -> HashMap<usize, String> {
+    let mut functions: HashMap<usize, String> = HashMap::new();
+    let mut of = None;
+    for line in disassembly.lines() {
+        // What is between functions is no instruction.
+        if let Some(name) = line.strip_prefix(".text.").and_then(|rest| rest.strip_suffix(':')) {
+            of = name.strip_prefix(ENTRY).and_then(|rest| rest.strip_prefix('_')?.parse().ok());
+        }
+        if let Some(index) = of {
+            let _ = writeln!(functions.entry(index).or_default(), "{line}");
+        }
+    }
+    functions
 }
