@@ -17,7 +17,9 @@ if ! command -v clang-19 >/dev/null || ! command -v llvm-objdump-19 >/dev/null; 
     echo "NOT RUN: clang-19 and llvm-19 are not installed, so no HIP kernel was compiled" >&2
     exit 69
 fi
-check=(cargo run --quiet --locked --example hip_kernels --)
+# With --workspace for the reason that kernels/cuda/check.sh has.
+cargo build --quiet --locked --workspace --example hip_kernels
+check=("${CARGO_TARGET_DIR:-target}/debug/examples/hip_kernels")
 CLANG=clang-19 OBJDUMP=llvm-objdump-19 "${check[@]}" gfx908 gfx90a gfx942
 
 # What knows gfx950.
