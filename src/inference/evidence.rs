@@ -245,6 +245,12 @@ pub struct Evidence<'d> {
 impl<'d> Evidence<'d> {
     /// No evidence yet.
     pub fn new(device: &'d dyn Device, instruction: &'d Instruction) -> Evidence<'d> {
+        Evidence::with_work(device, instruction, WORK)
+    }
+
+    /// No evidence yet, and another limit for all searches: so many answers that models may be held against. A search that
+    /// leads nowhere ends sooner with less.
+    pub fn with_work(device: &'d dyn Device, instruction: &'d Instruction, work: u64) -> Evidence<'d> {
         Evidence {
             device,
             instruction,
@@ -255,7 +261,7 @@ impl<'d> Evidence<'d> {
             known: HashMap::new(),
             waiting: Waiting::default(),
             again: None,
-            work: Arc::new(Budget::of(WORK)),
+            work: Arc::new(Budget::of(work)),
             rounds: 0,
             dot_adds: 0,
         }
