@@ -2,14 +2,12 @@
 //! report, and for Valpey et al.'s (2025) corrections to them; and on machines that compute otherwise, so
 //! that no finding is what the battery would say of anything.
 
-mod support;
-
+use crate::support::Fake;
 use mmaprobe::battery::{self, Column, Finding};
 use mmaprobe::catalog::Catalog;
 use mmaprobe::device::Device;
 use mmaprobe::device::sim::Sim;
 use mmaprobe::model::format::{FP16, FP32};
-use support::Fake;
 
 /// The instructions of the three GPUs, by the formats that the paper calls their modes by.
 const V100: (&str, &str) = ("v100", "mma.m8n8k4.f32.f16.f16.f32");

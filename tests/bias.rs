@@ -1,11 +1,9 @@
 //! Error distributions, against a second formulation with other random numbers.
 
-mod common;
-
 use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
-use common::{json, mmaprobe, text};
+use crate::common::{json, mmaprobe, text};
 
 /// MMA-Sim paper, section VI.C (b) and Figure 2.
 #[test]

@@ -1,7 +1,5 @@
 //! `diff` and `explain`, from outside and through the library, against what can be worked out by hand.
 
-mod common;
-
 use std::path::Path;
 
 use mmaprobe::device::simulated::Simulated;
@@ -17,7 +15,7 @@ use mmaprobe::model::tree::{
 use mmaprobe::model::{Model, Rounding};
 use serde_json::Value;
 
-use common::{json, mmaprobe, text};
+use crate::common::{json, mmaprobe, text};
 
 fn bits(value: &Value) -> u64 {
     u64::from_str_radix(value.as_str().unwrap().trim_start_matches("0x"), 16).unwrap()

@@ -1,10 +1,8 @@
 //! The README's findings: every command of that section runs, and shows what the text says.
 
-mod common;
-
 use std::process::Command;
 
-use common::readme::{Readme, commands};
+use crate::common::readme::{Readme, commands};
 
 /// What each command has to print, and how it ends.
 const SHOWN: [(&str, i32, &[&str]); 11] = [

@@ -1,10 +1,9 @@
 //! Inference on devices that are plain functions, written straight from a description and without
 //! sum trees: vendor pseudo-code, or a few lines of integer arithmetic.
 
-mod support;
-
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use crate::support::Fake;
 use mmaprobe::device::Device;
 use mmaprobe::inference::evidence::Evidence;
 use mmaprobe::inference::trust::Distrust;
@@ -12,7 +11,6 @@ use mmaprobe::inference::{self, Conclusion, Finding, Options, Silent};
 use mmaprobe::model::format::{self, BF16, FP16, FP32, FP64};
 use mmaprobe::model::tree::{Added, InputSubnormals, NanRule, Node};
 use mmaprobe::model::{Decoded, Format, Model};
-use support::Fake;
 
 fn characterize(device: &dyn Device) -> Finding {
     let options = Options { validate: 60_000, seed: 11 };

@@ -3,12 +3,10 @@
 //! What a machine of `mmaprobe-machines` can do and a [`Model`] cannot say would show here first: the
 //! translation has no case that it leaves out.
 
-mod translation;
-
+use crate::translation::model;
 use mmaprobe::model::{Executor, Format, Model};
 use mmaprobe_machines::Evaluator;
 use mmaprobe_machines::generate::{self, Dice};
-use translation::model;
 
 /// A dot-add's operands.
 #[derive(Debug, Default)]

@@ -2,7 +2,7 @@
 //! unpacking, and a second derivation of them; and the kernel, executed on the host lane by lane.
 
 #[path = "support/matrix_cores.rs"]
-mod matrix_cores;
+mod cores;
 #[path = "../kernels/tests/support/numbers.rs"]
 mod numbers;
 
@@ -11,7 +11,7 @@ use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use matrix_cores::{Operand, Shape, element};
+use cores::{Operand, Shape, element};
 use mmaprobe::catalog::Catalog;
 use mmaprobe::device::hip::is_ours;
 use mmaprobe::model::Format;

@@ -1,12 +1,11 @@
 //! Onboarding: the draft of a catalogue file, what is wrong with it and missing around it, the first look
 //! at a device, and the nearest of what is published.
 
-mod support;
-
 use std::fs;
 use std::path::Path;
 use std::process::Command;
 
+use crate::support::Fake;
 use mmaprobe::catalog::Catalog;
 use mmaprobe::device::{Device, Instruction};
 use mmaprobe::model::format::{FP16, FP32};
@@ -16,7 +15,6 @@ use mmaprobe::onboard::draft::{Basis, draft};
 use mmaprobe::onboard::nearest::nearest;
 use mmaprobe::onboard::trial::oddities;
 use mmaprobe::sheet::load;
-use support::Fake;
 
 const ROOT: &str = env!("CARGO_MANIFEST_DIR");
 

@@ -1,11 +1,9 @@
 //! What is printed for programs, and for people who want no colours.
 
-mod common;
-
 use std::path::Path;
 use std::process::Command;
 
-use common::{json, mmaprobe, text};
+use crate::common::{json, mmaprobe, text};
 
 #[test]
 fn tables_come_as_json_too() {

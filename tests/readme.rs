@@ -3,13 +3,11 @@
 //! what, and nothing is left out without a test that runs it elsewhere. The findings' commands run in
 //! tests/findings.rs, which knows what each has to show.
 
-mod common;
-
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use common::readme::{Readme, commands};
+use crate::common::readme::{Readme, commands};
 
 const ROOT: &str = env!("CARGO_MANIFEST_DIR");
 

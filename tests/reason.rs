@@ -1,8 +1,7 @@
 //! Reasoning over sum trees: how many carry bits a sum needs, which inputs tell two models apart, where a
 //! larger summand makes the result smaller.
 
-mod shapes;
-
+use crate::shapes;
 use mmaprobe::catalog::Catalog;
 use mmaprobe::device::Device;
 use mmaprobe::device::sim::Sim;

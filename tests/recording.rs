@@ -497,7 +497,7 @@ fn full_disk() {
     }
     let (_directory, path) = directory();
     let status = Command::new("bash")
-        .args(["-c", "trap '' XFSZ; ulimit -f 16; exec \"$0\" --exact full_disk --nocapture"])
+        .args(["-c", "trap '' XFSZ; ulimit -f 16; exec \"$0\" --exact recording::full_disk --nocapture"])
         .arg(std::env::current_exe().unwrap())
         .env("MMAPROBE_TEST_FULL_DISK", &path)
         .output()

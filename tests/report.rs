@@ -1,12 +1,11 @@
 //! Reports: what pages show, and that nothing in a sheet breaks them.
 
-mod shapes;
-
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use crate::shapes;
 use mmaprobe::bits::hex;
 use mmaprobe::catalog::{Catalog, published};
 use mmaprobe::device::Instruction;

@@ -43,7 +43,7 @@ fn what_shows_only_together_is_found() {
 }
 
 #[test]
-#[ignore = "takes minutes: cargo test --test selftest -- --ignored"]
+#[ignore = "takes minutes: cargo test --test all selftest:: -- --ignored"]
 fn what_shows_only_together_is_found_slowly() {
     assert_found(TOGETHER_SLOWLY.0, TOGETHER_SLOWLY.1);
 }

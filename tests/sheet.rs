@@ -1,9 +1,8 @@
 //! Parameter sheets: to YAML and back, what is wrong and where, and how they read.
 
-mod shapes;
-
 use std::path::Path;
 
+use crate::shapes;
 use mmaprobe::device::Provenance;
 use mmaprobe::model::{Model, format};
 use mmaprobe::sheet::draw::draw;

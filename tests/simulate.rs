@@ -1,18 +1,15 @@
 //! `simulate`: matrices of any size through one instruction, from NPY files to an NPY file.
 
-#[allow(dead_code, reason = "the other tests use the rest")]
-mod shapes;
-mod sheets;
-
 use std::path::Path;
 
+use crate::shapes;
+use crate::sheets::{identity, instruction, mmaprobe, said, sheet};
 use mmaprobe::device::simulated::Simulated;
 use mmaprobe::gemm::{Gemm, Misfit, Operands};
 use mmaprobe::matrix::Matrix;
 use mmaprobe::model::format::{self, BF16, E2M1, FP16, FP32, FP64, TF32, UE4M3};
 use mmaprobe::model::{Executor, Format, Model};
 use mmaprobe::npy;
-use sheets::{identity, instruction, mmaprobe, said, sheet};
 
 /// A matrix of patterns that look random, all of them finite numbers of moderate size.
 fn random(format: Format, rows: usize, columns: usize, seed: u64) -> Matrix {

@@ -1,8 +1,6 @@
 //! Virtual devices: where elements sit in a batch, what is refused, and which entries of a sheet run.
 
-#[allow(dead_code, reason = "the other tests use the rest")]
-mod shapes;
-
+use crate::shapes;
 use mmaprobe::device::simulated::{Misfit, Simulated, check_fit};
 use mmaprobe::device::{
     Batch, Device, Fault, Identity, Instruction, Provenance, element, set_element, sheet::simulate,

@@ -1,12 +1,11 @@
 //! Models as formulas: the exported text, evaluated by a reader of its own, equals the executor bit for
 //! bit; a solver, where there is one, gives the same values and the proofs.
 
-mod shapes;
-mod smtlib;
-
 use std::path::Path;
 use std::time::Duration;
 
+use crate::shapes;
+use crate::smtlib::Script;
 use mmaprobe::model::algorithms::{Algorithm, Output, Types};
 use mmaprobe::model::format::{BF16, E2M1, E4M3, FP16, FP32, FP64, UE4M3};
 use mmaprobe::model::tree::Scale;
@@ -21,7 +20,6 @@ use mmaprobe::smt::script;
 use mmaprobe::smt::solver::Program;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::SeedableRng;
-use smtlib::Script;
 
 /// Inputs for each model.
 const INPUTS: usize = 10_000;

@@ -1,19 +1,14 @@
 //! `validate --vectors`: recordings held against a device.
 
-#[allow(dead_code, reason = "the other tests use the rest")]
-mod shapes;
-#[allow(dead_code, reason = "the other tests use the rest")]
-mod sheets;
-
 use std::fmt::Write;
 use std::path::Path;
 
+use crate::sheets::{identity, instruction, mmaprobe, said, sheet};
 use mmaprobe::device::simulated::Simulated;
 use mmaprobe::model::{Executor, Model, format};
 use mmaprobe::validation::Nans;
 use mmaprobe::vectors::compare::compare;
 use mmaprobe::vectors::{load, parse};
-use sheets::{identity, instruction, mmaprobe, said, sheet};
 
 const NAME: &str = "mma.m16n8k4.f32.f16.f16.f32";
 

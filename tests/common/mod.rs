@@ -1,8 +1,5 @@
 //! Running the command.
 
-// Each test uses what it needs.
-#![allow(dead_code)]
-
 pub mod readme;
 
 use std::process::{Command, Output};

@@ -1,0 +1,40 @@
+//! All tests of the tool as a whole, as one program: each would be linked with all of the tool if it were one of its own, and
+//! programs run one after the other, whatever cores are idle. `cargo test --test all selftest::` runs those of one file.
+
+mod apple;
+mod battery;
+mod bias;
+mod catalog;
+mod cli;
+mod common;
+mod compiled;
+mod correction;
+mod cuda;
+mod diff;
+mod exec_device;
+mod findings;
+mod generate;
+mod inference;
+mod machines;
+mod matrix_cores;
+mod measured;
+mod naming;
+mod onboard;
+mod output;
+mod proofs_command;
+mod readme;
+mod reason;
+mod recording;
+mod report;
+mod selftest;
+mod shapes;
+mod sheet;
+mod sheets;
+mod simulate;
+mod simulated;
+mod smt;
+mod smtlib;
+mod support;
+mod translation;
+mod vectors;
+mod vectors_command;
