@@ -38,7 +38,8 @@ pub fn about(model: &Model, evidence: &Evidence) -> Vec<Statement> {
     for (portion, some) in answers.chunks(PORTION).enumerate() {
         let held = Held::new(model, some);
         let others = turned.par_iter().zip(&mut contradictions);
-        others.filter(|(turned, _)| turned.model != *model).for_each(|(turned, indices)| {
+        let others = others.filter(|(turned, indices)| turned.model != *model && indices.len() < COUNTED);
+        others.for_each(|(turned, indices)| {
             let left = COUNTED - indices.len();
             let contradicting = held.contradicting(&turned.model, left).unwrap_or_default();
             indices.extend(contradicting.into_iter().map(|index| portion * PORTION + index));
