@@ -267,6 +267,21 @@ impl<'d> Evidence<'d> {
         }
     }
 
+    /// The same answers for one search: in all of it, models may be held against so many of them, or what is left for all
+    /// searches, if that is less. Nothing is lost with it: what is asked, is asked by the whole.
+    pub fn part(&self, work: u64) -> Evidence<'d> {
+        Evidence {
+            probes: self.probes.clone(),
+            answers: self.answers.clone(),
+            aside: self.aside.clone(),
+            known: self.known.clone(),
+            waiting: Waiting::default(),
+            again: None,
+            work: Arc::new(self.budget(work)),
+            ..*self
+        }
+    }
+
     /// What models may be held against in one search: so many answers, or what is left for all searches, if that is less.
     pub fn budget(&self, answers: u64) -> Budget {
         Budget::within(&self.work, answers)
@@ -435,5 +450,30 @@ impl<'d> Evidence<'d> {
     /// The answer to a question that has been asked.
     pub fn answer(&self, question: &DotAdd) -> Option<u64> {
         self.known.get(question).copied()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use mmaprobe_model::format::{FP16, FP32};
+
+    use super::*;
+    use crate::inference::{asking, testing};
+
+    #[test]
+    fn what_a_part_holds_models_against_counts_for_the_whole() {
+        let signature = testing::signature(2);
+        let model = Model::chain_of_fma(FP16, FP32, 2);
+        let device = testing::device(&signature, model.clone(), (1, 1));
+        let mut whole = Evidence::with_work(&device, &device.instructions()[0], 1_000_000);
+        asking::first(&mut whole, 1).expect("it answers");
+        let part = whole.part(20);
+        assert!(
+            part.all().map(|answered| &answered.question).eq(whole.all().map(|answered| &answered.question))
+        );
+        let answers: Vec<&Answered> = part.answers.iter().collect();
+        assert_eq!(part.work().contradicted(&model, &answers, 1), 0);
+        assert!(part.work().is_spent() && part.budget(1_000_000).is_spent());
+        assert!(whole.work().spent() == part.work().spent() && !whole.work().is_spent());
     }
 }

@@ -141,19 +141,28 @@ pub fn shared_by_kind(starts: &Starts, mut looked: Vec<Looked>) -> Vec<Looked> {
 const ORDERS_SHOWN: usize = 12;
 const ORDERS: usize = 80;
 const ALL_ORDERS: u64 = 300_000_000;
-/// Of these, the ones that get a quick look after a glance at all.
+/// Of these, the ones that get a quick look after a glance at all, and answers that models may be held against in each before any
+/// gets more.
 const ORDERS_AGAIN: usize = 2;
+const SHORTLY: u64 = 100_000_000;
 
 /// One rule for all sums but the last, in the orders that exchanged summands and masks show, also with groups dissolved, in
 /// chains of which only part of the order shows, and, where formats have little range, so that what is shown is
 /// part of the order, in the regular ones that say more, until one explains everything. One rule is found soon, and mostly in
-/// the right order alone: all get a glance, those that do best a quick look, and the best of these a longer one where little is
-/// left. The best first, of these only those that leave hardly anything.
+/// the right order alone: all get a glance, those that do best a quick look, which is short at first, and the best of these a
+/// longer one where little is left. The best first, of these only those that leave hardly anything.
 pub fn shared_at_once(starts: &Starts, mut looked: Vec<Looked>) -> Vec<Looked> {
     let evidence = starts.evidence;
-    let look = |start: &Model, effort: Effort| {
+    let look_with = |evidence: &Evidence, start: &Model, effort: Effort| {
         let model = alike::with_shared_rules(start, Sharing::Inside).filter(shares_rules)?;
         Some(Looked::sharing(evidence, start, model, Start::Guessed, effort))
+    };
+    let look = |start: &Model, effort: Effort| look_with(evidence, start, effort);
+    // A wrong order takes the longest.
+    let shortly = |start: &Model| {
+        let part = evidence.part(SHORTLY);
+        let found = look_with(&part, start, Effort::Quick)?;
+        Some(Looked { is_cut: part.work().is_spent(), ..found })
     };
     // One rule that explains nearly everything is hardly far from right.
     let improved = |found: Looked| {
@@ -161,9 +170,17 @@ pub fn shared_at_once(starts: &Starts, mut looked: Vec<Looked>) -> Vec<Looked> {
         let fitted = better_of(evidence, found.fitted.clone(), improved);
         Looked { fitted, ..found }
     };
-    let mut others: Vec<Looked> = Vec::new();
+    let mut short: Vec<Looked> = Vec::new();
     for best in glanced_at(starts, &look).into_iter().take(ORDERS_AGAIN) {
-        let found = if best.is_explained() { Some(best) } else { look(&best.start, Effort::Quick) };
+        short.extend(if best.is_explained() { Some(best) } else { shortly(&best.start) });
+        if short.last().is_some_and(Looked::is_explained) {
+            looked.extend(short.pop());
+            return recounted(evidence, looked);
+        }
+    }
+    let mut others: Vec<Looked> = Vec::new();
+    for found in short {
+        let found = if found.is_cut { look(&found.start, Effort::Quick) } else { Some(found) };
         let Some(found) = found else { continue };
         if !found.is_nearly_explained(evidence) {
             others.push(found);
