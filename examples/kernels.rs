@@ -20,7 +20,7 @@ use std::process::{Command, ExitCode};
 
 use mmaprobe::catalog::{Architecture, Catalog, Family};
 use mmaprobe_kernels::cuda::sass::Machine;
-use mmaprobe_kernels::cuda::{ENTRY, Program};
+use mmaprobe_kernels::cuda::{ENTRY, Program, ptx};
 use rayon::prelude::*;
 
 /// Where the programs are.
@@ -40,6 +40,13 @@ enum Assembled {
     Accepted(Machine),
     /// The assembler's first complaint.
     Refused(String),
+}
+
+/// A kernel that the assembler accepts.
+struct Kernel {
+    ptx: String,
+    /// The version of PTX that it needs.
+    version: (u32, u32),
 }
 
 /// What became of kernels, by their targets and the names of their instructions.
@@ -70,17 +77,17 @@ fn report(check: bool) -> Result<(), Vec<String>> {
     let ours: Vec<&Architecture> =
         catalog.architectures().iter().filter(|a| mmaprobe::device::cuda::is_ours(a)).collect();
     let version = tools.version().map_err(|problem| vec![problem])?;
-    let cases = ours.iter().flat_map(|architecture| {
-        let targets = targets(architecture);
-        let foreign = foreign(architecture, &ours).into_iter().map(|family| (family, family.smallest()));
+    let mut cases: Vec<Case> = Vec::new();
+    for architecture in &ours {
         let own = architecture.families.iter();
         let own = own.flat_map(|family| shapes(family).into_iter().map(move |shape| (family, shape)));
-        let both: Vec<_> = own.chain(foreign).collect();
-        let of_target =
-            move |target| both.clone().into_iter().map(move |(family, shape)| (family, shape, target));
-        targets.into_iter().flat_map(of_target)
-    });
-    let assembly = tools.assemble_all(cases.collect()).map_err(|problem| vec![problem])?;
+        let foreign = foreign(architecture, &ours).into_iter().map(|family| (family, family.smallest()));
+        let targets = targets(architecture);
+        for (family, shape) in own.chain(foreign) {
+            cases.extend(targets.iter().map(|target| (family, shape, *target)));
+        }
+    }
+    let assembly = tools.assemble_all(cases).map_err(|problem| vec![problem])?;
     let mut problems = Vec::new();
     let mut text = format!(
         "# What {version} makes of each kernel\n\n\
@@ -167,16 +174,16 @@ fn foreign<'c>(architecture: &Architecture, all: &[&'c Architecture]) -> Vec<&'c
 /// The name of a family and what it becomes, on each target and in its smallest and largest shape.
 fn native(assembly: &Assembly, family: &Family, targets: &[&str]) -> Result<(String, String), Vec<String>> {
     let mut wrong = Vec::new();
-    for ((m, n), &target) in
-        shapes(family).into_iter().flat_map(|shape| targets.iter().map(move |t| (shape, t)))
-    {
+    for (m, n) in shapes(family) {
         let (name, expected) = (family.name(m, n), family.isa(m, n));
-        match assembly.of((family, (m, n), target)) {
-            Assembled::Accepted(machine) if machine.native() == Some(&expected) => {}
-            Assembled::Accepted(machine) => {
-                wrong.push(format!("{name} for {target} becomes {machine}, not {expected}"));
+        for &target in targets {
+            match assembly.of((family, (m, n), target)) {
+                Assembled::Accepted(machine) if machine.native() == Some(&expected) => {}
+                Assembled::Accepted(machine) => {
+                    wrong.push(format!("{name} for {target} becomes {machine}, not {expected}"));
+                }
+                Assembled::Refused(why) => wrong.push(format!("{name} for {target} is refused: {why}")),
             }
-            Assembled::Refused(why) => wrong.push(format!("{name} for {target} is refused: {why}")),
         }
     }
     let open = |pattern: &str| pattern.replace("{m}", "M").replace("{n}", "N");
@@ -224,45 +231,46 @@ impl Tools {
     }
 
     /// Assembles each kernel alone, and disassembles what each target accepts.
-    fn assemble_all<'c>(&self, cases: Vec<Case<'c>>) -> Result<Assembly, String> {
-        let named = |case: Case<'c>| ((case.2, case.0.name(case.1.0, case.1.1)), case);
-        let cases: HashMap<(&str, String), Case> = cases.into_iter().map(named).collect();
-        let (mut assembled, mut accepted) = (HashMap::new(), BTreeMap::<&str, Vec<(String, String)>>::new());
-        let tried: Vec<_> = cases.into_par_iter().map(|(key, case)| (key, self.assemble(case))).collect();
-        for ((target, name), tried) in tried {
-            match tried? {
-                Ok(ptx) => accepted.entry(target).or_default().push((name, ptx)),
-                Err(complaint) => {
-                    assembled.insert((target.to_string(), name), Assembled::Refused(complaint));
+    fn assemble_all(&self, cases: Vec<Case>) -> Result<Assembly, String> {
+        let mut of_targets: BTreeMap<&str, BTreeMap<String, Case>> = BTreeMap::new();
+        for case in cases {
+            let (family, (m, n), target) = case;
+            of_targets.entry(target).or_default().insert(family.name(m, n), case);
+        }
+        let mut assembled = HashMap::new();
+        for (target, cases) in of_targets {
+            let tried = cases.into_par_iter().map(|(name, case)| Ok((name, self.assemble(case)?)));
+            let mut kernels: Vec<(String, Kernel)> = Vec::new();
+            for (name, tried) in tried.collect::<Result<Vec<_>, String>>()? {
+                match tried {
+                    Ok(kernel) => kernels.push((name, kernel)),
+                    Err(complaint) => {
+                        assembled.insert((target.to_string(), name), Assembled::Refused(complaint));
+                    }
                 }
             }
-        }
-        let accepted: Vec<_> = accepted.into_iter().collect();
-        let read: Vec<_> = accepted
-            .into_par_iter()
-            .map(|(target, kernels)| {
-                let (names, texts): (Vec<String>, Vec<String>) = kernels.into_iter().unzip();
-                let machines = self.disassemble(target, &texts)?;
-                Ok((target, names.into_iter().zip(machines).collect()))
-            })
-            .collect::<Result<Vec<(&str, Vec<(String, Machine)>)>, String>>()?;
-        for (target, machines) in read {
-            let accepted = |(name, machine)| ((target.to_string(), name), Assembled::Accepted(machine));
-            assembled.extend(machines.into_iter().map(accepted));
+            let (names, kernels): (Vec<String>, Vec<Kernel>) = kernels.into_iter().unzip();
+            for (name, machine) in names.into_iter().zip(self.disassemble(target, &kernels)?) {
+                assembled.insert((target.to_string(), name), Assembled::Accepted(machine));
+            }
         }
         Ok(Assembly(assembled))
     }
 
-    /// The text of a kernel that the assembler accepts, or its first complaint.
-    fn assemble(&self, (family, (m, n), target): Case) -> Result<Result<String, String>, String> {
+    /// A kernel that the assembler accepts, or its first complaint.
+    fn assemble(&self, (family, (m, n), target): Case) -> Result<Result<Kernel, String>, String> {
         let name = family.name(m, n);
         let spec = family.cuda_spec(m, n).ok_or_else(|| format!("{name}: no kernel is of its kind"))?;
-        Ok(match Program::new(&spec, target) {
-            Ok(program) => {
-                self.cubin(&format!("{name}.{target}"), target, &program.ptx)?.map(|_| program.ptx)
-            }
-            Err(unsupported) => Err(unsupported.to_string()),
-        })
+        let program = match Program::new(&spec, target) {
+            Ok(program) => program,
+            Err(unsupported) => return Ok(Err(unsupported.to_string())),
+        };
+        let binary = self.cubin(&format!("{name}.{target}"), target, &program.ptx)?;
+        Ok(binary.map(|binary| {
+            // Many kernels pass through: keep the folder small.
+            let _ = std::fs::remove_file(binary);
+            Kernel { ptx: program.ptx, version: ptx::version(&spec, target) }
+        }))
     }
 
     /// The machine code of a text, as a path, or the assembler's first complaint.
@@ -273,7 +281,6 @@ impl Tools {
         let mut command = Command::new(&self.ptxas);
         let output = command.args(["-arch", target, "-o"]).arg(&binary).arg(&source).output();
         let output = output.map_err(|error| format!("{}: {error}", self.ptxas.display()))?;
-        // Many kernels pass through: keep the folder small.
         let _ = std::fs::remove_file(&source);
         if output.status.success() {
             return Ok(Ok(binary));
@@ -283,7 +290,7 @@ impl Tools {
     }
 
     /// What each of these kernels becomes, which the assembler accepts for this target: all as one module.
-    fn disassemble(&self, target: &str, kernels: &[String]) -> Result<Vec<Machine>, String> {
+    fn disassemble(&self, target: &str, kernels: &[Kernel]) -> Result<Vec<Machine>, String> {
         let binary = self.cubin(target, target, &module(kernels)?)?;
         let binary = binary.map_err(|why| format!("{target}: kernels are refused together: {why}"))?;
         let mut complaint = String::new();
@@ -306,23 +313,19 @@ impl Tools {
 }
 
 /// One module of several kernels, each with its number behind its name, in the newest version that one of them needs.
-fn module(kernels: &[String]) -> Result<String, String> {
-    let version = |text: &str| {
-        let (major, minor) = text.lines().next()?.strip_prefix(".version ")?.split_once('.')?;
-        Some((major.parse::<u32>().ok()?, minor.parse::<u32>().ok()?))
-    };
-    let mut newest = (0, 0);
-    let mut bodies = String::new();
+fn module(kernels: &[Kernel]) -> Result<String, String> {
+    let (major, minor) = kernels.iter().map(|kernel| kernel.version).max().unwrap_or_default();
     let mut head = "";
-    for (index, text) in kernels.iter().enumerate() {
-        let unlike = || format!("this is no kernel of ours:\n{text}");
-        let (own_head, body) = text.split_once(".visible").ok_or_else(unlike)?;
-        newest = newest.max(version(text).ok_or_else(unlike)?);
+    let mut bodies = String::new();
+    for (index, Kernel { ptx, .. }) in kernels.iter().enumerate() {
+        let unlike = || format!("this is no kernel of ours:\n{ptx}");
+        let (own_head, body) = ptx.split_once(".visible").ok_or_else(unlike)?;
+        // What follows the version is the same for all of a target.
         head = own_head.split_once('\n').ok_or_else(unlike)?.1;
         let own_name = format!(".entry {ENTRY}_{index}(");
         let _ = write!(bodies, ".visible{}", body.replacen(&format!(".entry {ENTRY}("), &own_name, 1));
     }
-    Ok(format!(".version {}.{}\n{head}{bodies}", newest.0, newest.1))
+    Ok(format!(".version {major}.{minor}\n{head}{bodies}"))
 }
 
 /// The functions of a disassembled module, by the numbers behind their names.

@@ -47,7 +47,7 @@ export NVDISASM=$PWD/$tools/nvidia-cuda-nvdisasm-13.5.37/nvidia/cu13/bin/nvdisas
 export NVDISASM_OLD=$PWD/$tools/triton-3.0.0/triton/backends/nvidia/bin/nvdisasm
 check=--check
 [ "${1:-}" = --write ] && check=
-# With --workspace, as the tests are built: alone, the example would have every dependency built once more, which
-# shares other features then.
+# With --workspace, as the tests are built: alone, the example needs fewer features of some dependencies, and
+# everything would be compiled once more.
 cargo build --quiet --locked --workspace --example kernels
 "${CARGO_TARGET_DIR:-target}/debug/examples/kernels" $check
