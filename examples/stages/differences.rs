@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use mmaprobe::inference::evidence::Evidence;
+use mmaprobe::inference::evidence::{Class, Evidence};
 use mmaprobe::inference::fit;
 use mmaprobe::inference::nodewise::{self, Meeting};
 use mmaprobe::model::Model;
@@ -79,16 +79,22 @@ pub fn print_unexplained(evidence: &Evidence, model: &Model) {
     let signature = evidence.signature();
     let unexplained = evidence.answers.iter().filter(|answered| !fit::explains(&mut executor, answered));
     for answered in unexplained.take(SHOWN) {
-        let DotAdd { a, b, c, .. } = &answered.question;
+        let DotAdd { a, b, c, sa, sb } = &answered.question;
         let products = a.iter().zip(b).enumerate().filter_map(|(k, (&a, &b))| {
             let [a, b] = [value(&signature.a, a), value(&signature.b, b)];
             (a != 0.0 && b != 0.0).then(|| format!("p{k} {a:e}*{b:e}"))
         });
         let summands: Vec<String> = products.chain([format!("c {:e}", value(&signature.c, *c))]).collect();
-        let d = value(&signature.d, answered.answer);
+        let shown = |bits: u64| match value(&signature.d, bits) {
+            nan if nan.is_nan() => format!("NaN {bits:#x}"),
+            number => format!("{number:e}"),
+        };
         let modelled = Scalar::new(model).expect("a fitted model can be executed").execute(&answered.inputs);
-        let modelled = value(&signature.d, modelled);
-        println!("  {:?}: {}: d {d:e}, modelled {modelled:e}", answered.class, summands.join(", "));
+        let (class, d, modelled) = (answered.class, shown(answered.answer), shown(modelled));
+        println!("  {class:?}: {}: d {d}, modelled {modelled}", summands.join(", "));
+        if class == Class::Nan {
+            println!("    a {a:x?}, b {b:x?}, c {c:x}, scales {sa:x?}, {sb:x?}");
+        }
     }
 }
 
@@ -107,6 +113,10 @@ pub fn print(model: &Model, truth: &Model, evidence: &Evidence) {
     if (operands(&model), &model.product) != (operands(&truth), &truth.product) {
         println!("  found: {:?}, {:?}", operands(&model), model.product);
         println!("  truth: {:?}, {:?}", operands(&truth), truth.product);
+    }
+    if model.nan != truth.nan {
+        println!("  found: {:?}", model.nan);
+        println!("  truth: {:?}", truth.nan);
     }
     let [found, own] = [&model, &truth].map(nodewise::meetings);
     let mut others: Vec<(usize, (usize, &Rule))> = Vec::new();
