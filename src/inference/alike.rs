@@ -91,6 +91,56 @@ pub enum Sharing {
     Inside,
     /// Those that products are summands of, and those that only add sums and c.
     ByKind,
+    /// Those within [groups](groups) of so many products, and those that add groups and c.
+    ByGroup(usize),
+}
+
+/// The numbers of products in groups that a model's sums may be told apart by, the largest first: each product is in one sum of
+/// so many, and some other than the last adds such sums. Groups of a few are what [`Sharing::ByKind`] tells apart where nothing
+/// but they adds products.
+pub fn groups(model: &Model) -> Vec<usize> {
+    let below = products_below(model);
+    let mut sizes: Vec<usize> = below.iter().copied().filter(|&size| 1 < size && size < model.k).collect();
+    sizes.sort_unstable();
+    sizes.dedup();
+    let tells_apart = |&size: &usize| {
+        let is_group = |id: usize| below[id] == size && !has_a_sum_of(model, &below, id, size);
+        let covered: usize = (0..below.len()).filter(|&id| is_group(id)).map(|_| size).sum();
+        covered == model.k && with_shared_rules(model, Sharing::ByGroup(size)).is_some()
+    };
+    sizes.into_iter().rev().filter(tells_apart).collect()
+}
+
+/// For each node of a model's tree, how many products are in it.
+fn products_below(model: &Model) -> Vec<usize> {
+    let mut below: Vec<usize> = Vec::with_capacity(model.tree.nodes.len());
+    for node in &*model.tree.nodes {
+        let here = match node {
+            Node::Product(_) => 1,
+            Node::Accumulator | Node::Zero => 0,
+            Node::Scaled { .. } | Node::Sum { .. } => node.children().iter().map(|&child| below[child]).sum(),
+        };
+        below.push(here);
+    }
+    below
+}
+
+/// Whether a node adds one that has so many products alone.
+fn has_a_sum_of(model: &Model, below: &[usize], id: usize, size: usize) -> bool {
+    model.tree.nodes[id].children().iter().any(|&child| below[child] == size)
+}
+
+/// For each node of a model's tree, whether it is a group of so many products or within one.
+fn within_groups(model: &Model, size: usize) -> Vec<bool> {
+    let below = products_below(model);
+    let mut within: Vec<bool> =
+        (0..below.len()).map(|id| below[id] == size && !has_a_sum_of(model, &below, id, size)).collect();
+    for (id, node) in model.tree.nodes.iter().enumerate().rev() {
+        if within[id] {
+            node.children().iter().for_each(|&child| within[child] = true);
+        }
+    }
+    within
 }
 
 /// The model with rules that sums share, all as that of the last sum, and without sums that hand on another alone; `None` if
@@ -108,6 +158,10 @@ fn shared_rules(model: &Model, sharing: Sharing) -> Option<(Model, Vec<usize>)> 
     // Where each node stands now.
     let mut places: Vec<usize> = Vec::new();
     let mut origins: Vec<usize> = Vec::new();
+    let within = match sharing {
+        Sharing::ByGroup(size) => within_groups(model, size),
+        Sharing::Inside | Sharing::ByKind => Vec::new(),
+    };
     for (id, node) in model.tree.nodes.iter().enumerate() {
         let mut node = node.clone();
         match &mut node {
@@ -116,7 +170,8 @@ fn shared_rules(model: &Model, sharing: Sharing) -> Option<(Model, Vec<usize>)> 
                 children.iter_mut().for_each(|child| *child = places[*child]);
                 *rule = match sharing {
                     Sharing::ByKind if !adds_products(&nodes, children) => OF_SUMS,
-                    Sharing::Inside | Sharing::ByKind => INNER,
+                    Sharing::ByGroup(_) if !within[id] => OF_SUMS,
+                    Sharing::Inside | Sharing::ByKind | Sharing::ByGroup(_) => INNER,
                 };
                 if let [child] = children[..]
                     && matches!(nodes[child], Node::Sum { .. })
@@ -236,6 +291,7 @@ impl Combinations {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::inference::nodewise;
     use crate::inference::skeleton::Skeleton;
     use crate::inference::structure::{self, Structure};
     use crate::inference::testing;
@@ -300,6 +356,49 @@ mod tests {
             (0..4).map(product).fold(Skeleton::Leaf(Summand::C), |sum, k| Skeleton::Sum(vec![sum, k]));
         assert!(with_shared_rules(&start(&chain), Sharing::Inside).is_some());
         assert_eq!(with_shared_rules(&start(&chain), Sharing::ByKind), None);
+    }
+
+    #[test]
+    fn sums_within_groups_and_sums_of_groups_are_told_apart() {
+        // ((c + four) + (four + four)) + four, four being two pairs.
+        let pair = |k| Skeleton::Sum(vec![product(k), product(k + 1)]);
+        let four = |k| Skeleton::Sum(vec![pair(k), pair(k + 2)]);
+        let first = Skeleton::Sum(vec![Skeleton::Leaf(Summand::C), four(0)]);
+        let inside = Skeleton::Sum(vec![first, Skeleton::Sum(vec![four(4), four(8)])]);
+        let tree = Skeleton::Sum(vec![inside, four(12)]);
+        let model = structure::start(&testing::signature(16), &tree, Structure::Plain);
+        assert_eq!(groups(&model), [4, 2]);
+        let rules_of = |sharing| {
+            let shared = with_shared_rules(&model, sharing).expect("there are sums of each kind");
+            assert_eq!(shared.check(), Ok(()));
+            nodewise::meetings(&shared)
+                .into_iter()
+                .map(|meeting| (meeting.sum, meeting.rule))
+                .collect::<Vec<_>>()
+        };
+        for (size, sums_of_groups) in [(4, 3), (2, 7)] {
+            for (sum, rule) in rules_of(Sharing::ByGroup(size)) {
+                let products = |summands: &[Summand]| {
+                    summands.iter().filter(|summand| matches!(summand, Summand::Product(_))).count()
+                };
+                let all: Vec<Summand> = sum.iter().flatten().copied().collect();
+                let expected = match products(&all) {
+                    16 => ROOT,
+                    some if some <= size && some == all.len() => INNER,
+                    _ => OF_SUMS,
+                };
+                assert_eq!(rule, expected, "groups of {size}: {sum:?}");
+            }
+            let of_sums =
+                rules_of(Sharing::ByGroup(size)).iter().filter(|(_, rule)| *rule == OF_SUMS).count();
+            assert_eq!(of_sums, sums_of_groups);
+        }
+        // A chain has no groups, and of lanes no sum but the last adds two.
+        let chain =
+            (0..4).map(product).fold(Skeleton::Leaf(Summand::C), |sum, k| Skeleton::Sum(vec![sum, k]));
+        assert!(groups(&start(&chain)).is_empty());
+        let lanes = Skeleton::Sum(vec![Skeleton::Leaf(Summand::C), pair(0), pair(2)]);
+        assert!(groups(&start(&lanes)).is_empty());
     }
 
     #[test]

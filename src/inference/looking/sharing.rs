@@ -145,24 +145,29 @@ const ALL_ORDERS: u64 = 300_000_000;
 /// gets more.
 const ORDERS_AGAIN: usize = 2;
 const SHORTLY: u64 = 100_000_000;
+/// Sizes of groups, the largest, within which sums share a rule in each of those orders.
+const GROUPS: usize = 1;
 
-/// One rule for all sums but the last, in the orders that exchanged summands and masks show, also with groups dissolved, in
-/// chains of which only part of the order shows, and, where formats have little range, so that what is shown is
-/// part of the order, in the regular ones that say more, until one explains everything. One rule is found soon, and mostly in
-/// the right order alone: all get a glance, those that do best a quick look, which is short at first, and the best of these a
-/// longer one where little is left. The best first, of these only those that leave hardly anything.
+/// One rule for all sums but the last, or one for those in groups and one for those between, in the orders that exchanged
+/// summands and masks show, also with groups dissolved, in chains of which only part of the order shows, and, where formats
+/// have little range, so that what is shown is part of the order, in the regular ones that say more, until one explains
+/// everything. One rule is found soon, and mostly in the right order alone: all get a glance, those that do best a quick look,
+/// which is short at first, and the best of these a longer one where little is left. The best first, of these only those that
+/// leave hardly anything.
 pub fn shared_at_once(starts: &Starts, mut looked: Vec<Looked>) -> Vec<Looked> {
     let evidence = starts.evidence;
-    let look_with = |evidence: &Evidence, start: &Model, effort: Effort| {
-        let model = alike::with_shared_rules(start, Sharing::Inside).filter(shares_rules)?;
-        Some(Looked::sharing(evidence, start, model, Start::Guessed, effort))
+    let look_with = |evidence: &Evidence, start: &Model, sharing: Sharing, effort: Effort| {
+        let model = alike::with_shared_rules(start, sharing).filter(shares_rules)?;
+        let looked = Looked::sharing(evidence, start, model, Start::Guessed, effort);
+        Some(Shared { looked, sharing })
     };
-    let look = |start: &Model, effort: Effort| look_with(evidence, start, effort);
+    let look = |start: &Model, sharing: Sharing, effort: Effort| look_with(evidence, start, sharing, effort);
     // A wrong order takes the longest.
-    let shortly = |start: &Model| {
+    let shortly = |found: &Shared| {
         let part = evidence.part(SHORTLY);
-        let found = look_with(&part, start, Effort::Quick)?;
-        Some(Looked { is_cut: part.work().is_spent(), ..found })
+        let mut found = look_with(&part, &found.looked.start, found.sharing, Effort::Quick)?;
+        found.looked.is_cut = part.work().is_spent();
+        Some(found)
     };
     // One rule that explains nearly everything is hardly far from right.
     let improved = |found: Looked| {
@@ -170,53 +175,65 @@ pub fn shared_at_once(starts: &Starts, mut looked: Vec<Looked>) -> Vec<Looked> {
         let fitted = better_of(evidence, found.fitted.clone(), improved);
         Looked { fitted, ..found }
     };
-    let mut short: Vec<Looked> = Vec::new();
+    let mut short: Vec<Shared> = Vec::new();
     for best in glanced_at(starts, &look).into_iter().take(ORDERS_AGAIN) {
-        short.extend(if best.is_explained() { Some(best) } else { shortly(&best.start) });
-        if short.last().is_some_and(Looked::is_explained) {
-            looked.extend(short.pop());
+        short.extend(if best.looked.is_explained() { Some(best) } else { shortly(&best) });
+        if short.last().is_some_and(|found| found.looked.is_explained()) {
+            looked.extend(short.pop().map(|found| found.looked));
             return recounted(evidence, looked);
         }
     }
-    let mut others: Vec<Looked> = Vec::new();
+    let mut others: Vec<Shared> = Vec::new();
     for found in short {
-        let found = if found.is_cut { look(&found.start, Effort::Quick) } else { Some(found) };
-        let Some(found) = found else { continue };
-        if !found.is_nearly_explained(evidence) {
+        let again = || look(&found.looked.start, found.sharing, Effort::Quick);
+        let Some(found) = (if found.looked.is_cut { again() } else { Some(found) }) else { continue };
+        if !found.looked.is_nearly_explained(evidence) {
             others.push(found);
             continue;
         }
-        looked.push(improved(found));
+        looked.push(improved(found.looked));
         // Formats with little range show little of an order: others explain nearly everything, too.
         if looked.last().is_some_and(Looked::is_explained) {
             return recounted(evidence, looked);
         }
     }
     // So little is hardly left in a wrong order.
-    let best = others.into_iter().min_by_key(|other| other.fitted.contradicted);
-    let best = best.filter(|best| best.is_mostly_explained(evidence));
-    let found = best.and_then(|best| look(&best.start, Effort::Usual));
+    let best = others.into_iter().min_by_key(|other| other.looked.fitted.contradicted);
+    let best = best.filter(|best| best.looked.is_mostly_explained(evidence));
+    let found = best.and_then(|best| look(&best.looked.start, best.sharing, Effort::Usual));
+    let found = found.map(|found| found.looked);
     looked.extend(found.filter(|found| found.is_nearly_explained(evidence)).map(improved));
     recounted(evidence, looked)
 }
 
-/// What a glance with one rule for all sums but the last leaves in each of those orders, until one explains everything; those that
-/// leave least first.
-fn glanced_at(starts: &Starts, look: &impl Fn(&Model, Effort) -> Option<Looked>) -> Vec<Looked> {
+/// A look at an order in which sums share rules in this way.
+struct Shared {
+    looked: Looked,
+    sharing: Sharing,
+}
+
+/// What a glance leaves in each of those orders, with one rule for all sums but the last, and with one for those in groups,
+/// until one explains everything; those that leave least first.
+fn glanced_at(starts: &Starts, look: &impl Fn(&Model, Sharing, Effort) -> Option<Shared>) -> Vec<Shared> {
     let work = starts.evidence.work();
     let most = work.spent() + ALL_ORDERS;
     let others = starts.dissolved().take(ORDERS_SHOWN).chain(chaining::apart(starts));
     let shown = starts.of_shown_orders().take(ORDERS_SHOWN).chain(others);
+    // Products that each are aligned in a way of their own look like an order.
+    let shown = starts.accumulator_late().into_iter().chain(shown);
     let finer = if starts.has_little_range() { starts.finer() } else { Vec::new() };
-    let mut glanced: Vec<Looked> = Vec::new();
-    for start in distinct(shown.chain(finer), ORDERS) {
-        glanced.extend(look(&start, Effort::Glance));
-        if glanced.last().is_some_and(Looked::is_explained) || work.spent() >= most {
-            break;
+    let mut glanced: Vec<Shared> = Vec::new();
+    'orders: for start in distinct(shown.chain(finer), ORDERS) {
+        let groups = alike::groups(&start).into_iter().map(Sharing::ByGroup);
+        for sharing in std::iter::once(Sharing::Inside).chain(groups.take(GROUPS)) {
+            glanced.extend(look(&start, sharing, Effort::Glance));
+            if glanced.last().is_some_and(|glanced| glanced.looked.is_explained()) || work.spent() >= most {
+                break 'orders;
+            }
         }
     }
     // A stable sort: those shown first among equals.
-    glanced.sort_by_key(|glanced| glanced.fitted.contradicted);
+    glanced.sort_by_key(|glanced| glanced.looked.fitted.contradicted);
     glanced
 }
 
