@@ -12,10 +12,12 @@ use super::knobs::{Knob, Turned};
 
 mod chains;
 mod hidden;
+mod reordered;
 mod summands;
 
 use chains::{chained, dots_chained, exchanged};
 pub use hidden::{hidden, hidden_exactly};
+pub use reordered::reordered;
 use summands::{added_after, dissolved, dissolved_apart, taken_in, taken_over};
 
 /// A tree whose sums carry their rules.
