@@ -10,7 +10,7 @@ use mmaprobe::inference::trust::Distrust;
 use mmaprobe::inference::{self, Conclusion, Finding, Options, Silent};
 use mmaprobe::model::format::{self, BF16, FP16, FP32, FP64};
 use mmaprobe::model::tree::{Added, InputSubnormals, NanRule, Node};
-use mmaprobe::model::{Decoded, Format, Model};
+use mmaprobe::model::{Decoded, Executor, Format, Model};
 
 fn characterize(device: &dyn Device) -> Finding {
     let options = Options { validate: 60_000, seed: 11 };
@@ -158,6 +158,18 @@ fn fused(a_format: Format, f: i32, a: &[u64], b: &[u64], c: u64) -> u64 {
 
 /// The same with so many bits kept of each product, or of c.
 fn fused_each(a_format: Format, f: impl Fn(Option<usize>) -> i32, a: &[u64], b: &[u64], c: u64) -> u64 {
+    fused_below(a_format, f, 60, a, b, c)
+}
+
+/// The same, the sum in two's complement with so many bits above the largest exponent, the sign apart.
+fn fused_below(
+    a_format: Format,
+    f: impl Fn(Option<usize>) -> i32,
+    carry: i32,
+    a: &[u64],
+    b: &[u64],
+    c: u64,
+) -> u64 {
     if let Some(special) = special(&a_format, &FP32, a, b, c) {
         return canonical(special, 0x7FFF_FFFF).into();
     }
@@ -185,7 +197,8 @@ fn fused_each(a_format: Format, f: impl Fn(Option<usize>) -> i32, a: &[u64], b: 
             own << (most - kept(at))
         })
         .sum();
-    truncated_to_fp32(sum, largest - most)
+    let limit = 1i128 << (most + carry);
+    truncated_to_fp32((sum + limit).rem_euclid(2 * limit) - limit, largest - most)
 }
 
 fn truncated_to_fp32(sum: i128, quantum: i32) -> u64 {
@@ -207,6 +220,39 @@ fn truncated_to_fp32(sum: i128, quantum: i32) -> u64 {
 fn fused_sum_of_fp16_products() {
     let device = Fake::new([4, 2, 4], [FP16, FP16, FP32, FP32], |a, b, c, _| fused(FP16, 24, a, b, c));
     found(&device);
+}
+
+/// Sums that overflow inside where all summands are large and have one sign, and nowhere else: what is cut off there is no
+/// small error.
+#[test]
+fn a_sum_that_has_too_few_bits_for_carries() {
+    for (format, k, carry) in [(format::E4M3, 32, 6), (FP16, 8, 5), (BF16, 2, 3)] {
+        let wrapping = Fake::new([2, 2, k], [format, format, FP32, FP32], move |a, b, c, _| {
+            fused_below(format, |_| 24, carry, a, b, c)
+        });
+        let model = found(&wrapping);
+        let significand = (2 << format.fraction_bits) - 1;
+        let large = vec![format.pack(Decoded::Finite { negative: false, significand, exponent: 0 }); k];
+        // As near to 2 as there is.
+        let c = 0x3fff_ffff;
+        let [wrapped, exact] = [carry, 60].map(|carry| fused_below(format, |_| 24, carry, &large, &large, c));
+        assert_ne!(wrapped, exact, "{k} products of {format} overflow");
+        let executed =
+            |model: &Model| Executor::new(model).expect("it is one").dot_add(&large, &large, c, &[], &[]);
+        assert_eq!(executed(&model), wrapped);
+        // A unit that has one bit more never lacks one, and is not said to be the same as one with fewer.
+        let whole = Fake::new([2, 2, k], [format, format, FP32, FP32], move |a, b, c, _| {
+            fused_below(format, |_| 24, carry + 1, a, b, c)
+        });
+        let finding = characterize(&whole);
+        let Conclusion::Characterized(model) = &finding.conclusion else { panic!("no model was found") };
+        assert_eq!(executed(model), exact);
+        let fewer = finding.inseparable.iter().find(|other| {
+            let is_carry = other.knob.what.contains("carry");
+            is_carry && (0..=carry).any(|bits| other.choice.starts_with(&format!("{bits}, ")))
+        });
+        assert_eq!(fewer, None);
+    }
 }
 
 #[test]

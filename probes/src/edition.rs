@@ -1,7 +1,7 @@
-//! Editions of the questions: in which order the first of all, random ones, are asked.
+//! Editions of the questions: which random ones are asked, and in which order the first of all.
 //!
-//! A recording answers whole batches, those of the questions that were asked when it was made. Where the order of
-//! what every search asks first changes, the one before stays an edition, so that a recording is not lost by that.
+//! A recording answers whole batches, those of the questions that were asked when it was made. Where what every search asks
+//! changes, or its order, the one before stays an edition, so that a recording is not lost by that.
 //! What a search asks later depends on what it makes of the answers, and may change without an edition.
 
 /// An edition of the questions.
@@ -12,20 +12,24 @@ pub enum Edition {
     /// Random bits come after random numbers: most answers to bits are infinite or NaN where factors have wide
     /// exponents, and a device that changes for good after few answers would have been asked nothing else.
     Second,
+    /// Sums whose summands have one sign are among the random questions: nothing else shows what becomes of carries far above
+    /// the largest summand.
+    Third,
 }
 
 impl Edition {
     /// All, the oldest first.
-    pub const ALL: [Edition; 2] = [Edition::First, Edition::Second];
+    pub const ALL: [Edition; 3] = [Edition::First, Edition::Second, Edition::Third];
 
     /// What is asked of a device that answers now.
-    pub const LATEST: Edition = Edition::Second;
+    pub const LATEST: Edition = Edition::Third;
 
     /// Its number, from 1.
     pub fn number(self) -> u64 {
         match self {
             Edition::First => 1,
             Edition::Second => 2,
+            Edition::Third => 3,
         }
     }
 

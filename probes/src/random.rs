@@ -1,4 +1,4 @@
-//! Random questions: six named distributions over whole matrix problems.
+//! Random questions: seven named distributions over whole matrix problems.
 //!
 //! Uniformly random bits seldom meet what tells two units apart: exponents are hundreds apart, so
 //! that one summand is the whole sum. Each [`Distribution`] puts the operands where one kind of
@@ -25,7 +25,7 @@ mod specials;
 
 use rand_core::Rng;
 
-use crate::{DotAdd, Signature};
+use crate::{DotAdd, Edition, Signature};
 use dice::{Dice, Word};
 use encoder::Encoder;
 use exponents::{Column, Exponents, Reach};
@@ -62,18 +62,30 @@ pub enum Distribution {
     /// largest numbers strewn among ordinary values and values near overflow, few enough that not all
     /// of D is NaN; or zeros of both signs only. A quarter is sparse.
     Specials,
+    /// All products have one sign, and c mostly has it, too, with exponents that are the same or within four binades, so that
+    /// sums are larger than any summand by as much as they can be: K products of significands below 2 add up to 4·K, less a
+    /// little, which needs log2(K) + 2 bits above the largest exponent for carries. In half of the problems all significands
+    /// are all ones, but for the last two bits in some; in the others they are random. An eighth is sparse.
+    OneSign,
 }
 
 impl Distribution {
     /// Every distribution.
-    pub const ALL: [Distribution; 6] = [
+    pub const ALL: [Distribution; 7] = [
         Distribution::UniformBits,
         Distribution::NearExponents,
         Distribution::Cancellation,
         Distribution::Ties,
         Distribution::Subnormals,
         Distribution::Specials,
+        Distribution::OneSign,
     ];
+
+    /// Those that devices are asked from in an edition of the questions, in order.
+    pub fn asked_in(edition: Edition) -> &'static [Distribution] {
+        let first = if edition >= Edition::Third { 7 } else { 6 };
+        &Self::ALL.as_slice()[..first]
+    }
 
     /// The name used on the command line and in sheets.
     pub const fn name(self) -> &'static str {
@@ -84,6 +96,7 @@ impl Distribution {
             Distribution::Ties => "ties",
             Distribution::Subnormals => "subnormals",
             Distribution::Specials => "specials",
+            Distribution::OneSign => "one-sign",
         }
     }
 
@@ -173,6 +186,7 @@ impl Generator {
             Distribution::Ties => self.ties(dice, out),
             Distribution::Subnormals => self.subnormals(dice, out),
             Distribution::Specials => self.specials(dice, out),
+            Distribution::OneSign => self.one_sign(dice, out),
         }
         if distribution != Distribution::UniformBits {
             self.fill_ignored(dice, out);
@@ -433,6 +447,38 @@ impl Generator {
         } else {
             self.strew(dice, out);
         }
+    }
+
+    fn one_sign<R: Rng + ?Sized>(&mut self, dice: &mut Dice<R>, out: &mut Matrices) {
+        let window = if dice.chance(1, 4) { dice.between(1, 4) } else { 0 };
+        let target = self.ordinary_target(dice, window);
+        let mut exponents = self.exponents(dice, target, Reach::NORMAL, window / 2);
+        exponents.scales_alike = dice.chance(3, 4);
+        self.fill_factors(dice, out, &exponents, Fractions::Random);
+        let is_full = dice.chance(1, 2);
+        // The last bits that may be zero in a significand that is all ones otherwise.
+        let last_bits = if dice.chance(1, 2) { 0b11 } else { 0 };
+        let signs = [dice.chance(1, 2), dice.chance(1, 2)];
+        for (array, encoder, negative) in [(&mut out.a, &self.a, signs[0]), (&mut out.b, &self.b, signs[1])] {
+            for element in &mut *array {
+                if is_full {
+                    *element = encoder.full(*element, dice.bits() & last_bits);
+                }
+                *element = encoder.with_sign(*element, negative);
+            }
+        }
+        if dice.chance(1, 8) {
+            self.make_sparse(dice, out);
+        }
+        let top = exponents.sum;
+        let negative = signs[0] != signs[1];
+        self.fill_c(dice, out, |generator, dice| {
+            let mut word = Word(dice.bits());
+            let negative = negative != (word.below(8) == 0);
+            let exponent = if word.coin() { top } else { word.between(top - 2, top + 2 + window) };
+            let c = generator.c.number(negative, exponent, dice.bits());
+            if is_full { generator.c.full(c, dice.bits() & last_bits) } else { c }
+        });
     }
 
     /// A target for the exponents of products: wherever d and the factors reach, or near 2^0; far enough

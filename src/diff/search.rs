@@ -173,7 +173,8 @@ fn random(duel: &Duel, plan: &Plan) -> Result<(u64, Option<DotAdd>), DeviceError
     if sets == 0 {
         return Ok((0, None));
     }
-    let distributions = Distribution::ALL.to_vec();
+    let edition = duel.sides[0].device.edition().min(duel.sides[1].device.edition());
+    let distributions = Distribution::asked_in(edition).to_vec();
     let plan = validation::Plan { sets, seed: plan.seed, distributions, nans: duel.nans };
     let outcome = validate(duel.sides[0].device, first, duel.sides[1].device, second, &plan, &|_| {});
     match outcome {

@@ -166,16 +166,21 @@ fn validated(
     entry: &Entry,
     answered: &[Answered],
 ) -> Vec<(Distribution, Vec<usize>)> {
-    let Some(Validation { seed, .. }) = entry.validation else { return Vec::new() };
-    let distributions = Distribution::ALL.to_vec();
-    let plan = Plan { sets: u64::MAX, seed, distributions, nans: Nans::Bits };
+    let Some(Validation { seed, distributions, .. }) = &entry.validation else { return Vec::new() };
+    // Those of the day on which it was validated, in their order.
+    let named = distributions.iter().filter_map(|distribution| Distribution::from_name(&distribution.name));
+    let distributions: Vec<Distribution> = named.collect();
+    if distributions.is_empty() {
+        return Vec::new();
+    }
+    let plan = Plan { sets: u64::MAX, seed: *seed, distributions: distributions.clone(), nans: Nans::Bits };
     let sets: HashMap<DotAdd, Distribution> =
         plan.first_dot_adds(instruction).into_iter().map(|(distribution, set)| (set, distribution)).collect();
     let of = |wanted: Distribution| {
         let is_wanted = |&index: &usize| sets.get(&answered[index].question) == Some(&wanted);
         (wanted, (0..answered.len()).filter(is_wanted).collect())
     };
-    Distribution::ALL.into_iter().map(of).collect()
+    distributions.into_iter().map(of).collect()
 }
 
 /// The names of the crafted probes, by question.

@@ -274,7 +274,7 @@ pub fn crafted(signature: &Signature) -> Vec<Probe> {
 /// Random dot-adds of every distribution.
 fn random_probe(signature: &Signature, seed: u64, edition: Edition) -> Probe {
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
-    let mut dot_adds: Vec<DotAdd> = Distribution::ALL
+    let mut dot_adds: Vec<DotAdd> = Distribution::asked_in(edition)
         .iter()
         .flat_map(|&distribution| std::iter::repeat_n(distribution, RANDOM_EACH))
         .map(|distribution| random::dot_add(distribution, signature, &mut rng))
@@ -587,9 +587,10 @@ mod tests {
     use crate::inference::testing;
 
     #[test]
-    fn editions_ask_the_same_random_questions_with_bits_first_or_last() {
+    fn editions_ask_random_questions_with_bits_first_or_last() {
         let signature = testing::signature(4);
-        let [first, second] = Edition::ALL.map(|edition| random_probe(&signature, 7, edition).dot_adds);
+        let [first, second, third] =
+            Edition::ALL.map(|edition| random_probe(&signature, 7, edition).dot_adds);
         let mut rng = Xoshiro256PlusPlus::seed_from_u64(7);
         let mut drawn = |distribution| {
             [(); RANDOM_EACH].iter().map(|()| random::dot_add(distribution, &signature, &mut rng)).collect()
@@ -600,5 +601,8 @@ mod tests {
         assert_eq!(first[RANDOM_EACH..2 * RANDOM_EACH], near);
         assert_eq!(second[..RANDOM_EACH], near);
         assert_eq!(second[second.len() - RANDOM_EACH..], bits);
+        // The third asks more, and bits last, too.
+        assert_eq!(third[..second.len() - RANDOM_EACH], second[..second.len() - RANDOM_EACH]);
+        assert_eq!(third[second.len()..], bits);
     }
 }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use mmaprobe_model::Model;
 use mmaprobe_model::format::{Decoded, Format};
 use mmaprobe_model::scalar::{Inputs, Scalar};
+use mmaprobe_probes::random::Distribution;
 use mmaprobe_probes::{DotAdd, Probe, Signature, Summand};
 
 use super::budget::Budget;
@@ -295,6 +296,11 @@ impl<'d> Evidence<'d> {
     /// What the instruction takes.
     pub fn signature(&self) -> &Signature {
         &self.signature
+    }
+
+    /// The distributions that random questions are drawn from: a recording answers those of its edition alone.
+    pub fn asked_from(&self) -> &'static [Distribution] {
+        Distribution::asked_in(self.device.edition())
     }
 
     /// The instruction.

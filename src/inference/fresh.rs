@@ -112,7 +112,7 @@ pub fn validate(
     let plan = Plan {
         sets: number.dot_adds.div_ceil(elements),
         seed,
-        distributions: Distribution::ALL.to_vec(),
+        distributions: evidence.asked_from().to_vec(),
         nans,
     };
     let identity = Identity {
@@ -215,7 +215,8 @@ const SPARSE: u64 = 0xd1b5_4a32_d192_ed03;
 fn noise(evidence: &mut Evidence, changed: Changed, seed: u64) -> Result<Verdict, DeviceError> {
     let Changed { question, answers } = changed;
     let (device, instruction) = (evidence.device(), evidence.instruction());
-    let questions = [vec![question.clone()], like(&question, instruction, seed)].concat();
+    let like = like(&question, instruction, evidence.asked_from(), seed);
+    let questions = [vec![question.clone()], like].concat();
     let problems = validation::sets_per_block(instruction) as usize;
     let (distrust, spent) = trust::check_on(device, instruction, &questions, problems)?;
     evidence.rounds += spent.rounds;
@@ -274,7 +275,7 @@ fn alone(
 ) -> Result<Option<Verdict>, DeviceError> {
     let instruction = evidence.instruction();
     for index in 0..ALONE {
-        let distribution = Distribution::ALL[index as usize % Distribution::ALL.len()];
+        let distribution = plan.distributions[index as usize % plan.distributions.len()];
         let seed = plan.seed.wrapping_add(index).wrapping_mul(SINGLE);
         let single = Plan { sets: 1, seed, distributions: vec![distribution], ..plan.clone() };
         let outcome = compared(evidence, simulated, &single, &|_| {})?;
@@ -296,10 +297,15 @@ fn alone(
 const SINGLE: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// Random questions to ask beside one that had two answers.
-fn like(question: &DotAdd, instruction: &Instruction, seed: u64) -> Vec<DotAdd> {
+fn like(
+    question: &DotAdd,
+    instruction: &Instruction,
+    distributions: &[Distribution],
+    seed: u64,
+) -> Vec<DotAdd> {
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
     let signature = instruction.signature();
-    let others = Distribution::ALL.iter().map(|&each| random::dot_add(each, &signature, &mut rng));
+    let others = distributions.iter().map(|&each| random::dot_add(each, &signature, &mut rng));
     // The one in question stands at several places.
     others.flat_map(|other| [other, question.clone()]).collect()
 }

@@ -50,13 +50,18 @@ fn smallest(model: &Model) -> Vec<i32> {
 /// Questions to try, which matter where a model is right: with few summands, some of which nearly cancel, some at the
 /// boundaries of its results, some in which the last bits that a sum keeps are left over, some in which all summands are where
 /// something ends or one is next to that, some in which what is too small to count alone adds up, as many near the exponents that end something in it and near other ones, and from
-/// every distribution.
-pub fn questions(signature: &Signature, model: &Model, others: &[i32], seed: u64) -> Vec<(DotAdd, Inputs)> {
+/// these distributions.
+pub fn questions(
+    signature: &Signature,
+    distributions: &[Distribution],
+    model: &Model,
+    others: &[i32],
+    seed: u64,
+) -> Vec<(DotAdd, Inputs)> {
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
     let sparse: Vec<DotAdd> = (0..SPARSE).map(|_| sparse::dot_add(signature, &mut rng)).collect();
-    let dense = (0..DENSE).map(|index| {
-        random::dot_add(Distribution::ALL[index % Distribution::ALL.len()], signature, &mut rng)
-    });
+    let dense = (0..DENSE)
+        .map(|index| random::dot_add(distributions[index % distributions.len()], signature, &mut rng));
     let mut pool: Vec<DotAdd> = sparse.into_iter().chain(dense).collect();
     let mirrored = |question| vary::mirrored(signature, question, &mut rng);
     let mirrored: Vec<DotAdd> = pool.iter().take(SPARSE).step_by(MIRRORED).map(mirrored).collect();

@@ -102,7 +102,8 @@ pub fn separate(
         others.sort_unstable();
         others.dedup();
         others.retain(|end| !own.contains(end));
-        let questions = pool::questions(&signature, model, &others, seed.wrapping_add(round));
+        let seed_of_round = seed.wrapping_add(round);
+        let questions = pool::questions(&signature, evidence.asked_from(), model, &others, seed_of_round);
         // Every candidate that is left in the end has been held against one pool at least.
         tried = tried.min(questions.len() as u64);
         let pool = Pool::new(model, &questions);
@@ -152,7 +153,7 @@ const SKIPPED: usize = 3;
 /// # Errors
 /// If the device fails.
 pub fn is_contradicted_soon(evidence: &mut Evidence, model: &Model, seed: u64) -> Result<bool, DeviceError> {
-    let questions = pool::questions(evidence.signature(), model, &[], seed);
+    let questions = pool::questions(evidence.signature(), evidence.asked_from(), model, &[], seed);
     let questions: Vec<_> = questions.into_iter().step_by(SKIPPED).collect();
     let pool = Pool::new(model, &questions);
     let all: Vec<&Answered> = evidence.all().collect();

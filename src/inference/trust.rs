@@ -63,11 +63,12 @@ pub fn check(
 ) -> Result<(Option<Distrust>, Spent), DeviceError> {
     let signature = instruction.signature();
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
-    let distributions = Distribution::ALL.len();
+    let distributions = Distribution::asked_in(device.edition());
+    let count = distributions.len();
     let problems = ELEMENTS.div_ceil(instruction.m * instruction.n);
-    let problems = problems.clamp(LEAST_EACH * distributions, MOST_EACH * distributions);
+    let problems = problems.clamp(LEAST_EACH * count, MOST_EACH * count);
     let questions: Vec<DotAdd> = (0..problems)
-        .map(|index| random::dot_add(Distribution::ALL[index % distributions], &signature, &mut rng))
+        .map(|index| random::dot_add(distributions[index % count], &signature, &mut rng))
         .collect();
     check_on(device, instruction, &questions, 0)
 }

@@ -95,6 +95,21 @@ impl Encoder {
         self.signed(bits & self.sign != 0, moved as u64)
     }
 
+    /// The number with as large a significand as there is with its exponent, less these of the last bits of the fraction.
+    #[inline]
+    pub fn full(&self, bits: u64, cleared: u64) -> u64 {
+        let ones = (1 << self.fraction_bits) - 1;
+        let magnitude = (bits & self.format.mask() & !self.sign) >> self.format.ignored_low_bits;
+        let full = (magnitude | ones) & !(cleared & ones);
+        self.signed(bits & self.sign != 0, full.clamp(self.smallest, self.largest))
+    }
+
+    /// The number with that sign, if the format has signs.
+    #[inline]
+    pub fn with_sign(&self, bits: u64, negative: bool) -> u64 {
+        bits & !self.sign | if negative { self.sign } else { 0 }
+    }
+
     /// A number times 2^`power`; exact for normal numbers that stay normal.
     #[inline]
     pub fn scaled(&self, bits: u64, power: i32) -> u64 {

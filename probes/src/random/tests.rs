@@ -166,6 +166,9 @@ fn distributions_are_what_they_claim_to_be() {
                     assert!((2.0..40.0).contains(&found.nan) && found.infinite > 2.0, "{about}");
                     assert!(found.zero > 4.0, "{about}");
                 }
+                Distribution::OneSign => {
+                    assert!(found.nan == 0.0 && found.infinite < 15.0 && found.zero < 15.0, "{about}");
+                }
             }
         }
     }
@@ -219,12 +222,61 @@ fn the_same_seed_draws_the_same_questions_for_ever() {
     let mut out = Matrices::default();
     let mut hash = 0u64;
     for round in 0..60 {
-        generator.fill(Distribution::ALL[round % 6], &mut rng, &mut out);
+        generator.fill(Distribution::asked_in(Edition::First)[round % 6], &mut rng, &mut out);
         for bits in out.a.iter().chain(&out.b).chain(&out.c) {
             hash = (hash ^ bits).wrapping_mul(0x0000_0100_0000_01b3).rotate_left(17);
         }
     }
     assert_eq!(hash, 14_645_413_866_874_837_248, "seeds in published sheets name these very questions");
+}
+
+/// How many times the power of two of the largest summand's exponent a sum is, at most, among so many questions.
+fn largest_sum(distribution: Distribution, signature: &Signature, questions: usize) -> f64 {
+    let mut rng = Xoshiro256PlusPlus::seed_from_u64(6);
+    let number = |format: &Format, bits: u64| match format.decode(bits) {
+        Decoded::Finite { negative, significand, exponent } => {
+            let magnitude = significand as f64 / 2f64.powi(format.fraction_bits as i32);
+            (if negative { -magnitude } else { magnitude }, exponent)
+        }
+        _ => (0.0, i32::MIN / 4),
+    };
+    let sum = |question: DotAdd| {
+        let product = |(&a, &b)| {
+            let ((x, ex), (y, ey)) = (number(&signature.a, a), number(&signature.b, b));
+            (x * y, ex + ey)
+        };
+        let products = question.a.iter().zip(&question.b).map(product);
+        let terms: Vec<(f64, i32)> = products.chain([number(&signature.c, question.c)]).collect();
+        let top = terms.iter().filter(|(x, _)| *x != 0.0).map(|(_, exponent)| *exponent).max();
+        let scaled = |top: i32| terms.iter().map(|(x, exponent)| x * 2f64.powi(exponent - top)).sum::<f64>();
+        top.map_or(0.0, scaled).abs()
+    };
+    (0..questions).map(|_| sum(dot_add(distribution, signature, &mut rng))).fold(0.0, f64::max)
+}
+
+#[test]
+fn sums_of_one_sign_are_as_large_as_sums_can_be() {
+    // The power of two that significands carry beyond, if they are all nearly 2 (1.875 and 1.75 in FP8) and c is, too.
+    for (k, format, beyond) in [
+        (2, BF16, 8.0),
+        (4, FP16, 16.0),
+        (8, BF16, 32.0),
+        (8, TF32, 32.0),
+        (16, FP16, 64.0),
+        (16, E4M3, 32.0),
+        (32, E4M3, 64.0),
+        (32, E5M2, 64.0),
+    ] {
+        let signature = signature(k, format, FP32, None);
+        let largest = largest_sum(Distribution::OneSign, &signature, 1000);
+        assert!(largest > beyond, "{k} products of {}: {largest}", format.name);
+        assert!(largest < 4.0 * k as f64 + 2.0, "{k} products of {}: {largest}", format.name);
+    }
+    // Which is what signs that are drawn one by one do not come to.
+    let signature = signature(32, E4M3, FP32, None);
+    for &distribution in Distribution::asked_in(Edition::Second) {
+        assert!(largest_sum(distribution, &signature, 1000) < 64.0, "{distribution}");
+    }
 }
 
 #[test]
