@@ -180,7 +180,10 @@ fn entry(instruction: &Instruction, finding: &Finding) -> Entry {
             entry.evidence.push(order_statement(finding));
         }
         entry.evidence.extend(finding.statements.iter().map(|found| statement(found, &names)));
-        entry.equivalent = equivalents(&finding.inseparable, finding.tried, &names);
+        let tried = format!("equal on every answer and on {} random inputs", finding.tried);
+        entry.equivalent = alternatives(&finding.inseparable, &tried, &names);
+        let unasked = "equal on every answer; inputs tell them apart that this recording was never asked";
+        entry.ambiguous = alternatives(&finding.unasked, unasked, &names);
     }
     match &finding.conclusion {
         Conclusion::Characterized(model) => {
@@ -350,10 +353,10 @@ fn statement(found: &inference::statements::Statement, names: &[String]) -> sche
     }
 }
 
-/// Choices that are the same function as far as anything that was tried shows, a line for each knob.
-fn equivalents(inseparable: &[Inseparable], tried: u64, names: &[String]) -> Vec<schema::Ambiguity> {
+/// Choices that no answer tells from what is said, a line for each knob, and what was tried.
+fn alternatives(choices: &[Inseparable], tried: &str, names: &[String]) -> Vec<schema::Ambiguity> {
     let mut knobs: Vec<(&Knob, Vec<String>)> = Vec::new();
-    for Inseparable { knob, choice } in inseparable {
+    for Inseparable { knob, choice } in choices {
         match knobs.iter_mut().find(|(known, _)| *known == knob) {
             // Several models may be one in words.
             Some((_, choices)) if choices.contains(choice) => {}
@@ -366,7 +369,7 @@ fn equivalents(inseparable: &[Inseparable], tried: u64, names: &[String]) -> Vec
         .map(|(knob, choices)| schema::Ambiguity {
             statement: knob_words(knob, names),
             alternatives: listed(&choices),
-            tried: format!("equal on every answer and on {tried} random inputs"),
+            tried: tried.to_string(),
         })
         .collect()
 }

@@ -111,7 +111,9 @@ pub struct Finding {
     pub statements: Vec<Statement>,
     /// Choices that no input tells from the model's own.
     pub inseparable: Vec<Inseparable>,
-    /// Inputs tried on each of those.
+    /// Choices that inputs tell from the model's own which the device, a recording, was never asked.
+    pub unasked: Vec<Inseparable>,
+    /// Inputs tried on each of the inseparable ones.
     pub tried: u64,
     /// Answers that the order of summation was read from.
     pub order_answers: u64,
@@ -132,6 +134,7 @@ impl Finding {
             conclusion,
             statements: Vec::new(),
             inseparable: Vec::new(),
+            unasked: Vec::new(),
             tried: 0,
             order_answers: 0,
             unreachable_pairs: 0,
@@ -339,8 +342,9 @@ pub fn characterize_with(
                 known.insert(0, found);
                 continue;
             }
-            Separation::Settled { inseparable, tried } => {
+            Separation::Settled { inseparable, unasked, tried } => {
                 finding.inseparable = inseparable;
+                finding.unasked = unasked;
                 finding.tried = tried;
             }
         }

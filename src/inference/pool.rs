@@ -98,6 +98,19 @@ pub fn questions(
         .collect()
 }
 
+/// So many random questions, from each of these distributions in turn.
+pub fn drawn(
+    signature: &Signature,
+    distributions: &[Distribution],
+    number: usize,
+    seed: u64,
+) -> Vec<(DotAdd, Inputs)> {
+    let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
+    let of = |index: usize| distributions[index % distributions.len()];
+    let drawn = (0..number).map(|index| random::dot_add(of(index), signature, &mut rng));
+    drawn.map(|question| (question.clone(), evidence::inputs(signature, &question))).collect()
+}
+
 /// Questions that are decoded at once.
 const AT_ONCE: usize = 1024;
 

@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 
 use mmaprobe_model::Model;
 use mmaprobe_model::tree::RuleId;
+use mmaprobe_probes::random::Distribution;
 use mmaprobe_probes::{DotAdd, Probe, Signature, boundaries};
 use rayon::prelude::*;
 
@@ -36,6 +37,9 @@ pub enum Separation {
     Settled {
         /// The choices.
         inseparable: Vec<Inseparable>,
+        /// Choices that inputs do tell from the model, none of which the device, a recording made before such were asked, can
+        /// answer.
+        unasked: Vec<Inseparable>,
         /// Inputs tried on each of them, at least.
         tried: u64,
     },
@@ -130,12 +134,34 @@ pub fn separate(
             return Ok(Separation::Contradicted);
         }
     }
-    let inseparable = candidates
-        .into_iter()
-        .map(|candidate| candidate.turned)
-        .map(|turned| Inseparable { knob: turned.knob, choice: turned.choice })
-        .collect();
-    Ok(Separation::Settled { inseparable, tried })
+    let (unasked, alike) = told_by_later_editions(evidence, model, candidates, seed);
+    let choices = |candidates: Vec<Candidate>| {
+        let turned = candidates.into_iter().map(|candidate| candidate.turned);
+        turned.map(|turned| Inseparable { knob: turned.knob, choice: turned.choice }).collect()
+    };
+    Ok(Separation::Settled { inseparable: choices(alike), unasked: choices(unasked), tried })
+}
+
+/// Random questions that are asked since a later edition than that of the device, which candidates are held against.
+const LATER: usize = 3000;
+
+/// The candidates that questions of later editions than the device's tell from a model, and the others.
+fn told_by_later_editions(
+    evidence: &Evidence,
+    model: &Model,
+    candidates: Vec<Candidate>,
+    seed: u64,
+) -> (Vec<Candidate>, Vec<Candidate>) {
+    let asked = evidence.asked_from();
+    let later: Vec<Distribution> =
+        Distribution::ALL.into_iter().filter(|distribution| !asked.contains(distribution)).collect();
+    if later.is_empty() {
+        return (Vec::new(), candidates);
+    }
+    let questions = pool::drawn(evidence.signature(), &later, LATER, seed);
+    let pool = Pool::new(model, &questions);
+    let is_told = |candidate: &Candidate| !pool.differing(&candidate.turned.model, 1).is_empty();
+    candidates.into_par_iter().partition(is_told)
 }
 
 /// Answers that candidates have to stand before they are held against random questions.
