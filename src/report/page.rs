@@ -412,7 +412,7 @@ impl Group {
 
     /// What could be said otherwise, under titles.
     pub fn open(&self) -> [(&'static str, &[Open]); 2] {
-        [("Ambiguous", &self.ambiguous), ("Same function", &self.equivalent)]
+        [("Ambiguous", &self.ambiguous), ("Not told apart", &self.equivalent)]
     }
 
     /// Whether there is a page's worth to say of each instruction, and not a line.

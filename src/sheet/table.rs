@@ -101,7 +101,7 @@ impl Page {
             self.field("mode", &format!("{} with {}", of.instruction, of.mode));
         }
         self.modes(entry);
-        for (label, ambiguities) in [("ambiguous", &entry.ambiguous), ("same as", &entry.equivalent)] {
+        for (label, ambiguities) in [("ambiguous", &entry.ambiguous), ("alternative", &entry.equivalent)] {
             for ambiguity in ambiguities {
                 let alternatives = ambiguity.alternatives.join(" | ");
                 self.field(label, &format!("{}: {alternatives} ({})", ambiguity.statement, ambiguity.tried));
