@@ -12,6 +12,7 @@ use flate2::write::GzEncoder;
 use mmaprobe::device::record::Recorder;
 use mmaprobe::device::replay::Replay;
 use mmaprobe::device::{Batch, Device, DeviceError, Fault, Identity, Instruction, Provenance};
+use mmaprobe::inference::separate::Inseparable;
 use mmaprobe::inference::{self, Conclusion, Options, Silent};
 use mmaprobe::model::format::{E2M1, FP16, FP32, UE8M0};
 use mmaprobe::model::tree::Scale;
@@ -402,6 +403,28 @@ fn a_recording_of_the_first_edition_is_asked_as_it_was() {
     recorder.finish().unwrap();
     let again = characterize(&Replay::open(&path).unwrap()).unwrap();
     assert!(matches!(again, Conclusion::Characterized(model) if model == found));
+}
+
+/// This GPU was never asked for sums of one sign. Significands below 2 and c add up to less than 4·K + 2 times the largest
+/// power of two, which is beyond 2^5 with K = 8 and beyond 2^6 with K = 16: no more bits for carries than that are told apart
+/// from any number by an input, and more are by none.
+#[test]
+fn what_a_recording_was_never_asked_is_left_open() {
+    let h100 = concat!(env!("CARGO_MANIFEST_DIR"), "/reports/measured/nvidia-h100-80gb-hbm3.rec");
+    let h100 = Replay::open(h100).unwrap();
+    for (name, most) in [("mma.m16n8k8.f32.f16.f16.f32", 5), ("mma.m16n8k16.f32.f16.f16.f32", 6)] {
+        let instruction = h100.instruction(name).unwrap();
+        let options = Options { validate: 0, seed: 1 };
+        let finding = inference::characterize(&h100, &instruction, &options, &Silent).unwrap();
+        let carries = |choices: &[Inseparable]| -> Vec<u32> {
+            let carries = choices.iter().filter(|other| other.knob.what == "carry bits");
+            let bits = carries.filter_map(|other| other.choice.split_once(", then the sum wraps"));
+            bits.filter(|(_, how)| how.is_empty()).map(|(bits, _)| bits.parse().unwrap()).collect()
+        };
+        let [open, alike] = [&finding.unasked, &finding.inseparable].map(|choices| carries(choices));
+        assert_eq!(open.iter().max(), Some(&most), "{name}: {open:?}");
+        assert_eq!(alike.iter().min(), Some(&(most + 1)), "{name}: {alike:?}");
+    }
 }
 
 fn gzip(text: &str) -> Vec<u8> {

@@ -13,7 +13,7 @@ pub enum Edition {
     /// exponents, and a device that changes for good after few answers would have been asked nothing else.
     Second,
     /// Sums whose summands have one sign are among the random questions: nothing else shows what becomes of carries far above
-    /// the largest summand.
+    /// the largest summand. And models are told apart by products of subnormal factors beside what is half an ulp away.
     Third,
 }
 

@@ -63,7 +63,7 @@ pub fn ask(evidence: &mut Evidence, models: &[&Fitted], seed: u64) -> Result<boo
     let signature = *evidence.signature();
     let seed = seed ^ SEED;
     let mut dot_adds = like_contradictions(evidence, best, seed);
-    let questions = pool::questions(&signature, evidence.asked_from(), best, &[], seed.wrapping_add(1));
+    let questions = pool::questions(&signature, evidence.edition(), best, &[], seed.wrapping_add(1));
     let pool = Pool::new(best, &questions);
     let neighbours = standing_neighbours(evidence, best);
     let neighbours = fit::thinned(&neighbours.iter().collect::<Vec<_>>(), NEIGHBOURS);

@@ -7,7 +7,7 @@ use mmaprobe_model::Model;
 use mmaprobe_model::format::{Decoded, Format};
 use mmaprobe_model::scalar::{Inputs, Scalar};
 use mmaprobe_probes::random::Distribution;
-use mmaprobe_probes::{DotAdd, Probe, Signature, Summand};
+use mmaprobe_probes::{DotAdd, Edition, Probe, Signature, Summand};
 
 use super::budget::Budget;
 use super::fit;
@@ -300,7 +300,12 @@ impl<'d> Evidence<'d> {
 
     /// The distributions that random questions are drawn from: a recording answers those of its edition alone.
     pub fn asked_from(&self) -> &'static [Distribution] {
-        Distribution::asked_in(self.device.edition())
+        Distribution::asked_in(self.edition())
+    }
+
+    /// The edition of the questions that the device is asked.
+    pub fn edition(&self) -> Edition {
+        self.device.edition()
     }
 
     /// The instruction.

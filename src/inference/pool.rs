@@ -5,7 +5,9 @@ use mmaprobe_model::scalar::{Inputs, Lockstep};
 use mmaprobe_model::tree::Normalised;
 use mmaprobe_probes::boundaries::{self, Boundaries};
 use mmaprobe_probes::random::{self, Distribution};
-use mmaprobe_probes::{DotAdd, Signature, brink, cancelling, crowding, leftover, sparse, trifles, vary};
+use mmaprobe_probes::{
+    DotAdd, Edition, Signature, brink, cancelling, crowding, leftover, lowered, sparse, trifles, vary,
+};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::SeedableRng;
 use rayon::prelude::*;
@@ -33,6 +35,8 @@ const CROWDED: usize = 1000;
 const AT_BRINK: usize = 1000;
 /// Questions in which what is too small to count alone adds up.
 const TRIFLING: usize = 1000;
+/// Questions with a product of subnormal factors.
+const LOWERED: usize = 1000;
 
 /// Exponents of the smallest results of a model's sums.
 fn smallest(model: &Model) -> Vec<i32> {
@@ -49,16 +53,18 @@ fn smallest(model: &Model) -> Vec<i32> {
 
 /// Questions to try, which matter where a model is right: with few summands, some of which nearly cancel, some at the
 /// boundaries of its results, some in which the last bits that a sum keeps are left over, some in which all summands are where
-/// something ends or one is next to that, some in which what is too small to count alone adds up, as many near the exponents that end something in it and near other ones, and from
-/// these distributions.
+/// something ends or one is next to that, some in which what is too small to count alone adds up, as many near the exponents
+/// that end something in it and near other ones, some with products of subnormal factors, and from every distribution; of
+/// these, what is asked in this edition.
 pub fn questions(
     signature: &Signature,
-    distributions: &[Distribution],
+    edition: Edition,
     model: &Model,
     others: &[i32],
     seed: u64,
 ) -> Vec<(DotAdd, Inputs)> {
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
+    let distributions = Distribution::asked_in(edition);
     let sparse: Vec<DotAdd> = (0..SPARSE).map(|_| sparse::dot_add(signature, &mut rng)).collect();
     let dense = (0..DENSE)
         .map(|index| random::dot_add(distributions[index % distributions.len()], signature, &mut rng));
@@ -90,6 +96,9 @@ pub fn questions(
         let rest = pool.split_off(NEAR);
         pool = near.zip(pool).flat_map(|(near, other)| [near, other]).chain(rest).collect();
     }
+    if edition >= Edition::Third {
+        pool.extend((0..LOWERED).map(|_| lowered::dot_add(signature, &mut rng)));
+    }
     pool.into_par_iter()
         .map(|question| {
             let inputs = evidence::inputs(signature, &question);
@@ -98,17 +107,18 @@ pub fn questions(
         .collect()
 }
 
-/// So many random questions, from each of these distributions in turn.
-pub fn drawn(
-    signature: &Signature,
-    distributions: &[Distribution],
-    number: usize,
-    seed: u64,
-) -> Vec<(DotAdd, Inputs)> {
+/// Random questions, so many of each kind, of the kinds that are asked since a later edition than this one; none, if it is the
+/// latest.
+pub fn later(signature: &Signature, edition: Edition, each: usize, seed: u64) -> Vec<(DotAdd, Inputs)> {
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
-    let of = |index: usize| distributions[index % distributions.len()];
-    let drawn = (0..number).map(|index| random::dot_add(of(index), signature, &mut rng));
-    drawn.map(|question| (question.clone(), evidence::inputs(signature, &question))).collect()
+    let mut later: Vec<DotAdd> = Vec::new();
+    for &distribution in &Distribution::asked_in(Edition::LATEST)[Distribution::asked_in(edition).len()..] {
+        later.extend((0..each).map(|_| random::dot_add(distribution, signature, &mut rng)));
+    }
+    if edition < Edition::Third {
+        later.extend((0..each).map(|_| lowered::dot_add(signature, &mut rng)));
+    }
+    later.into_iter().map(|question| (question.clone(), evidence::inputs(signature, &question))).collect()
 }
 
 /// Questions that are decoded at once.

@@ -9,7 +9,6 @@ use std::collections::BTreeMap;
 
 use mmaprobe_model::Model;
 use mmaprobe_model::tree::RuleId;
-use mmaprobe_probes::random::Distribution;
 use mmaprobe_probes::{DotAdd, Probe, Signature, boundaries};
 use rayon::prelude::*;
 
@@ -107,7 +106,7 @@ pub fn separate(
         others.dedup();
         others.retain(|end| !own.contains(end));
         let seed_of_round = seed.wrapping_add(round);
-        let questions = pool::questions(&signature, evidence.asked_from(), model, &others, seed_of_round);
+        let questions = pool::questions(&signature, evidence.edition(), model, &others, seed_of_round);
         // Every candidate that is left in the end has been held against one pool at least.
         tried = tried.min(questions.len() as u64);
         let pool = Pool::new(model, &questions);
@@ -142,7 +141,8 @@ pub fn separate(
     Ok(Separation::Settled { inseparable: choices(alike), unasked: choices(unasked), tried })
 }
 
-/// Random questions that are asked since a later edition than that of the device, which candidates are held against.
+/// Random questions of each kind that is asked since a later edition than that of the device, which candidates are held
+/// against.
 const LATER: usize = 3000;
 
 /// The candidates that questions of later editions than the device's tell from a model, and the others.
@@ -152,13 +152,10 @@ fn told_by_later_editions(
     candidates: Vec<Candidate>,
     seed: u64,
 ) -> (Vec<Candidate>, Vec<Candidate>) {
-    let asked = evidence.asked_from();
-    let later: Vec<Distribution> =
-        Distribution::ALL.into_iter().filter(|distribution| !asked.contains(distribution)).collect();
-    if later.is_empty() {
+    let questions = pool::later(evidence.signature(), evidence.edition(), LATER, seed);
+    if questions.is_empty() {
         return (Vec::new(), candidates);
     }
-    let questions = pool::drawn(evidence.signature(), &later, LATER, seed);
     let pool = Pool::new(model, &questions);
     let is_told = |candidate: &Candidate| !pool.differing(&candidate.turned.model, 1).is_empty();
     candidates.into_par_iter().partition(is_told)
@@ -179,7 +176,7 @@ const SKIPPED: usize = 3;
 /// # Errors
 /// If the device fails.
 pub fn is_contradicted_soon(evidence: &mut Evidence, model: &Model, seed: u64) -> Result<bool, DeviceError> {
-    let questions = pool::questions(evidence.signature(), evidence.asked_from(), model, &[], seed);
+    let questions = pool::questions(evidence.signature(), evidence.edition(), model, &[], seed);
     let questions: Vec<_> = questions.into_iter().step_by(SKIPPED).collect();
     let pool = Pool::new(model, &questions);
     let all: Vec<&Answered> = evidence.all().collect();
