@@ -145,6 +145,11 @@ fn errors_say_what_and_where() {
             "+0: the schema is `mmaprobe-sheet/9`, and this tool reads `mmaprobe-sheet/1`",
         ),
         (
+            "mismatches: 0",
+            "mismatches: 5",
+            "+0: instruction `tdpbf16ps` is `characterized`, and 5 dot-adds of its validation mismatched",
+        ),
+        (
             "s3 = rounded(s2, p6)",
             "s3 = rounded(s2 p6)",
             "+0: instruction `tdpbf16ps`: step `s3 = rounded(s2 p6)`: `s2 p6` is no name; expected a letter, \

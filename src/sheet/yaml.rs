@@ -82,6 +82,18 @@ pub enum SheetProblem {
         /// Its status.
         status: Status,
     },
+    /// An instruction is said to be understood, though its validation says that it is not.
+    #[error(
+        "instruction `{instruction}` is `{status}`, and {mismatches} dot-adds of its validation mismatched"
+    )]
+    Mismatched {
+        /// The instruction.
+        instruction: String,
+        /// Its status.
+        status: Status,
+        /// Output elements that differed.
+        mismatches: u64,
+    },
     /// The arithmetic of an instruction belongs to another shape, or the shape makes no sense.
     #[error("instruction `{instruction}`: {misfit}")]
     Misfit {
@@ -156,6 +168,12 @@ fn check(sheet: &Sheet, index: usize, entry: &Entry) -> Result<(), (Vec<At>, She
             let (instruction, of) = (entry.name.clone(), mode_of.instruction.clone());
             return Err((vec![At::Key("mode_of")], SheetProblem::ModeOfNothing { instruction, of }));
         }
+    }
+    let mismatches = entry.validation.as_ref().map_or(0, |validation| validation.mismatches);
+    if entry.status.is_executable() && mismatches > 0 {
+        let (instruction, status) = (entry.name.clone(), entry.status);
+        let place = vec![At::Key("validation"), At::Key("mismatches")];
+        return Err((place, SheetProblem::Mismatched { instruction, status, mismatches }));
     }
     let needs_arithmetic = entry.status.is_executable() && entry.status != Status::ModeWithoutEffect;
     let model = match &entry.arithmetic {
