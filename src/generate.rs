@@ -171,6 +171,12 @@ pub fn generate(name: &CrateName, sources: &[Source]) -> Result<Files, GenerateE
     Ok(files)
 }
 
+/// The instructions of a sheet that are not understood, so that nothing of them is generated, and why not.
+pub fn not_understood(sheet: &Sheet) -> Vec<(&str, String)> {
+    let entries = sheet.instructions.iter().filter(|entry| !entry.status.is_executable());
+    entries.map(|entry| (entry.name.as_str(), docs::reason(entry))).collect()
+}
+
 /// Sorts the instructions of a sheet into those that are generated and those that are not.
 fn chapter<'s>(
     source: &'s Source,

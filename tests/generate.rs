@@ -320,6 +320,20 @@ fn recordings_of_something_else_are_refused() {
 }
 
 #[test]
+fn what_is_not_understood_is_left_out_and_named() {
+    let place = tempfile::tempdir().unwrap();
+    let honest = fs::read_to_string(root().join("reports/volta.yaml")).unwrap();
+    let sheet = place.path().join("mixed.yaml");
+    fs::write(&sheet, honest.replacen("status: published", "status: unexplained", 1)).unwrap();
+    let output = place.path().join("mixed-model");
+    let run = mmaprobe(&["generate", sheet.to_str().unwrap(), "-o", output.to_str().unwrap()]);
+    let said = String::from_utf8_lossy(&run.stderr);
+    assert!(run.status.success(), "{said}");
+    let named: Vec<&str> = said.lines().filter(|line| line.contains("left out: mma.m8n8k4.")).collect();
+    assert!(named.len() == 1 && named[0].contains(" is unexplained: "), "{said}");
+}
+
+#[test]
 fn what_makes_no_crate_is_named_and_leaves_nothing() {
     let place = tempfile::tempdir().unwrap();
     let honest = fs::read_to_string(root().join("reports/volta.yaml")).unwrap();

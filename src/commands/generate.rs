@@ -5,7 +5,7 @@ use std::path::Path;
 use super::{Failure, Outcome, sources};
 use crate::cli::Generate;
 use crate::generate::identifiers::CrateName;
-use crate::generate::{generate, write};
+use crate::generate::{generate, not_understood, write};
 
 pub fn run(arguments: &Generate) -> Result<Outcome, Failure> {
     let name = crate_name(&arguments.output)?;
@@ -19,6 +19,9 @@ pub fn run(arguments: &Generate) -> Result<Outcome, Failure> {
             None => "without recorded answers (--evidence): its tests only show agreement with this tool",
         };
         eprintln!("mmaprobe: {}: {without}", source.name);
+        for (instruction, reason) in not_understood(&source.sheet) {
+            eprintln!("mmaprobe: {}: left out: {instruction} is {reason}", source.name);
+        }
     }
     eprintln!("mmaprobe: {} is a crate named {}", arguments.output.display(), name.package());
     Ok(Outcome::Held)
