@@ -91,7 +91,7 @@ pub enum Sharing {
     Inside,
     /// Those that products are summands of, and those that only add sums and c.
     ByKind,
-    /// Those within [groups](groups) of so many products, and those that add groups and c.
+    /// Those within [groups] of so many products, and those that add groups and c.
     ByGroup(usize),
 }
 
