@@ -104,9 +104,8 @@ pub fn groups(model: &Model) -> Vec<usize> {
     sizes.sort_unstable();
     sizes.dedup();
     let tells_apart = |&size: &usize| {
-        let is_group = |id: usize| below[id] == size && !has_a_sum_of(model, &below, id, size);
-        let covered: usize = (0..below.len()).filter(|&id| is_group(id)).map(|_| size).sum();
-        covered == model.k && with_shared_rules(model, Sharing::ByGroup(size)).is_some()
+        let number = (0..below.len()).filter(|&id| is_group(model, &below, id, size)).count();
+        number * size == model.k && with_shared_rules(model, Sharing::ByGroup(size)).is_some()
     };
     sizes.into_iter().rev().filter(tells_apart).collect()
 }
@@ -125,16 +124,15 @@ fn products_below(model: &Model) -> Vec<usize> {
     below
 }
 
-/// Whether a node adds one that has so many products alone.
-fn has_a_sum_of(model: &Model, below: &[usize], id: usize, size: usize) -> bool {
-    model.tree.nodes[id].children().iter().any(|&child| below[child] == size)
+/// Whether a node has so many products, and none that it adds has as many.
+fn is_group(model: &Model, below: &[usize], id: usize, size: usize) -> bool {
+    below[id] == size && model.tree.nodes[id].children().iter().all(|&child| below[child] != size)
 }
 
 /// For each node of a model's tree, whether it is a group of so many products or within one.
 fn within_groups(model: &Model, size: usize) -> Vec<bool> {
     let below = products_below(model);
-    let mut within: Vec<bool> =
-        (0..below.len()).map(|id| below[id] == size && !has_a_sum_of(model, &below, id, size)).collect();
+    let mut within: Vec<bool> = (0..below.len()).map(|id| is_group(model, &below, id, size)).collect();
     for (id, node) in model.tree.nodes.iter().enumerate().rev() {
         if within[id] {
             node.children().iter().for_each(|&child| within[child] = true);

@@ -99,12 +99,16 @@ pub fn questions(
     if edition >= Edition::Third {
         pool.extend((0..LOWERED).map(|_| lowered::dot_add(signature, &mut rng)));
     }
-    pool.into_par_iter()
-        .map(|question| {
-            let inputs = evidence::inputs(signature, &question);
-            (question, inputs)
-        })
-        .collect()
+    with_inputs(signature, pool)
+}
+
+/// Questions with what they are to a model.
+fn with_inputs(signature: &Signature, questions: Vec<DotAdd>) -> Vec<(DotAdd, Inputs)> {
+    let with_inputs = |question| {
+        let inputs = evidence::inputs(signature, &question);
+        (question, inputs)
+    };
+    questions.into_par_iter().map(with_inputs).collect()
 }
 
 /// Random questions, so many of each kind, of the kinds that are asked since a later edition than this one; none, if it is the
@@ -118,7 +122,7 @@ pub fn later(signature: &Signature, edition: Edition, each: usize, seed: u64) ->
     if edition < Edition::Third {
         later.extend((0..each).map(|_| lowered::dot_add(signature, &mut rng)));
     }
-    later.into_iter().map(|question| (question.clone(), evidence::inputs(signature, &question))).collect()
+    with_inputs(signature, later)
 }
 
 /// Questions that are decoded at once.

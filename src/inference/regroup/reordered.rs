@@ -5,7 +5,7 @@
 
 use mmaprobe_model::tree::{Added, Fused, Model, Node, Rule};
 
-use super::{Term, changed, term, with_tree};
+use super::{Term, changed, is_product, term, with_tree};
 
 /// Every model in which one sum adds what is no product in another order: c moved behind all other summands, or before them,
 /// or all that are no products the other way round, each aligned as it was.
@@ -42,14 +42,6 @@ fn orders(sum: &[Term]) -> Vec<Vec<usize>> {
     orders.retain(|order| *order != own);
     orders.dedup();
     orders
-}
-
-fn is_product(term: &Term) -> bool {
-    match term {
-        Term::Leaf(node) => matches!(node, Node::Product(_)),
-        Term::Scaled(child, _) => is_product(child),
-        Term::Sum(..) => false,
-    }
 }
 
 /// The sum of these summands in an order of their places.
