@@ -1,8 +1,9 @@
 //! Where the inference fails on a random machine: which steps take how long, whether the machine's own tree is among
 //! those that looks start from, or which of its sums are, and whether rules are found in it.
 //!
-//!     cargo run --release --example stages -- SEED INDEX [order|rules|shared|tree|models|all]
+//!     cargo run --release --example stages -- SEED INDEX [order|rules|sums|shared|tree|models|all]
 //!
+//! `sums` looks for each sum's rule where those above are known and those below are not.
 //! `shared` looks for rules that sums of the machine's own tree share, and `tree` then for a rule of each.
 //! `models` says of every model that is come to which sums of the machine it lacks, which of its rules are other ones, and
 //! whether what has been asked shows that.
@@ -24,7 +25,7 @@ use differences::{print_unexplained, print_with, taken_over, unexplained, unexpl
 use mmaprobe::device::Device;
 use mmaprobe::device::machine::MachineDevice;
 use mmaprobe::inference::alike::{self, Sharing};
-use mmaprobe::inference::evidence::{Evidence, Stage};
+use mmaprobe::inference::evidence::{Class, Evidence, Stage};
 use mmaprobe::inference::looking::Starts;
 use mmaprobe::inference::nodewise::{self, Effort, Start};
 use mmaprobe::inference::skeleton;
@@ -130,9 +131,54 @@ fn rules_alone(evidence: &Evidence, truth: &Model, timed: &Timed) {
     );
 }
 
+/// Looks for the rule of each sum of the machine where the rules of the sums above are right and those below are guesses, and
+/// prints what each leaves of the answers about it, and what the right one does.
+fn sum_by_sum(evidence: &Evidence, truth: &Model) {
+    let (truth, order) = nodewise::individual(truth);
+    let guesses = unruled(&truth).tree.rules;
+    let mut missed = 0;
+    for (place, &rule) in order.iter().enumerate() {
+        let mut start = truth.clone();
+        for &below in &order[place..] {
+            start.tree.rules[below] = guesses[below].clone();
+        }
+        let mut right = start.clone();
+        right.tree.rules[rule] = truth.tree.rules[rule].clone();
+        let began = Instant::now();
+        let (found, left) = nodewise::fit_first(evidence, start, order.clone(), place..place + 1);
+        let took = began.elapsed().as_secs_f64();
+        let (_, of_right) = nodewise::fit_first(evidence, right, order.clone(), place..place + 1);
+        // What it gets wrong about values that come of other sums shows where all else is right.
+        let mut other = truth.clone();
+        other.tree.rules[rule] = found.tree.rules[rule].clone();
+        let plain = fit::relevant(evidence, Stage { class: Class::Plain, ..Stage::LAST });
+        let shown = fit::contradicted(&other, plain.into_iter(), usize::MAX);
+        println!(
+            "sum {place}, rule {rule}: {} of {} left in {took:.1} s, {} by the right one; {shown} of all plain where all else is right",
+            left.contradicted, left.about, of_right.contradicted
+        );
+        if left.contradicted + shown > 0 {
+            missed += 1;
+            println!("  truth: {:?}", truth.tree.rules[rule]);
+            println!("  found: {:?}", found.tree.rules[rule]);
+            let (own, known) = (&found.tree.rules[rule], &truth.tree.rules[rule]);
+            for (what, changed) in taken_over(own, known) {
+                println!("    {} with the right {what}", unexplained_with(evidence, &truth, rule, &changed));
+            }
+            for (what, changed) in taken_over(known, own) {
+                println!(
+                    "    {} where all but {what} is right",
+                    unexplained_with(evidence, &truth, rule, &changed)
+                );
+            }
+        }
+    }
+    println!("{missed} of {} sums are not explained", order.len());
+}
+
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let usage = "usage: stages SEED INDEX [order|rules|shared|tree|models|all]";
+    let usage = "usage: stages SEED INDEX [order|rules|sums|shared|tree|models|all]";
     let [seed, index] = [0, 1].map(|at| arguments.get(at).and_then(|text| text.parse().ok()).expect(usage));
     let what = arguments.get(2).map_or("all", String::as_str);
     let machine = generate::machine(seed, index);
@@ -196,7 +242,11 @@ fn main() {
     if what == "rules" {
         return rules_alone(answers, &truth, &timed);
     }
-    for sharing in [Sharing::Inside, Sharing::ByKind] {
+    if what == "sums" {
+        return sum_by_sum(answers, &truth);
+    }
+    let is_shared = nodewise::individual(&truth).1.len() > truth.tree.rules.len();
+    for sharing in [Sharing::Inside, Sharing::ByKind].into_iter().filter(|_| is_shared) {
         let Some(start) = alike::with_shared_rules(&unruled(&truth), sharing) else { continue };
         for effort in [Effort::Quick, Effort::Usual] {
             timed
