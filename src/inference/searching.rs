@@ -96,7 +96,9 @@ fn again(
             return Ok(Searched::Best(Box::new(improved)));
         }
     }
-    if outline.glances == 0 {
+    // Where next to nothing is left, the order is hardly wrong: looking at all others takes minutes, and can wait.
+    let is_all_but = Looked::as_it_is(improved.clone()).is_all_but_explained(evidence);
+    if outline.glances == 0 && !is_all_but {
         // What is shown, which the model fits or not, may be less than a regular order says.
         say(progress, evidence, "search for rules that all sums share", &improved);
         let looked = vec![Looked::as_it_is(improved.clone())];
@@ -262,6 +264,17 @@ fn anew(
     let starts = &Starts { evidence, outline };
     looked.extend(known.map(Looked::as_it_is));
     looked = looking::at_closer(starts, looked);
+    // Where next to nothing is left, the order is hardly wrong, and asking costs less than looking at others.
+    if !looked[0].is_explained() && looked[0].is_all_but_explained(evidence) {
+        let seed = seed.wrapping_add(10 * TIME * DISPUTES);
+        let found = told_more(evidence, looked[0].fitted.clone(), LEFT, seed, progress)?;
+        let found = pursued(evidence, Pursuit::WhileItGains, found, seed.wrapping_add(TIME), progress)?;
+        looked.insert(0, Looked::as_it_is(found));
+        if looked[0].is_explained() {
+            return Ok(Searched::Best(Box::new(looked.swap_remove(0).fitted)));
+        }
+    }
+    let starts = &Starts { evidence, outline };
     // What takes long sum by sum.
     let has_many_sums = looking::has_many_sums(starts);
     if has_many_sums && !looked[0].is_explained() {
