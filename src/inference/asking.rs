@@ -34,8 +34,10 @@ pub struct Outline {
     pub order_answers: u64,
     /// Trees in which sums that masks show as flat have an order inside, if answers speak for one.
     pub nested: Vec<Skeleton>,
-    /// Fraction bits at which something is lost.
+    /// Fraction bits at which something is lost, those of most ladders alone.
     pub cuts: Vec<i32>,
+    /// How many different ones there are in all.
+    pub all_cuts: usize,
     /// Other orders, from [a closer look](closer), and then what is combined of those.
     pub closer: Vec<Skeleton>,
     /// The orders that exchanged summands show, or [traces](tracing), which are meant with these from here on: the regular ones
@@ -58,6 +60,17 @@ pub struct Outline {
     pub is_close: bool,
     /// How often one rule for all sums has been tried in these orders.
     pub glances: usize,
+}
+
+/// Different fraction bits at which something is lost, if no fewer, that speak for rules which sums hardly share: one rule
+/// mostly has one way to align its summands, or as many as these take turns in.
+const MANY_CUTS: usize = 8;
+
+impl Outline {
+    /// Whether so much is lost in different ways that sums hardly share rules.
+    pub fn hardly_shares_rules(&self) -> bool {
+        self.all_cuts >= MANY_CUTS
+    }
 }
 
 /// Asks random inputs. Of all that is asked, this says most about everything: asked before anything else, it
@@ -116,7 +129,7 @@ pub fn outline(
     let is_about_order = |answered: &&Answered| ABOUT_ORDER.contains(&evidence.probes[answered.probe].name);
     let order_answers = evidence.all().filter(is_about_order).count() as u64;
     progress.step("more crafted probes", None);
-    let cuts = ask_about_cuts(evidence, &order.skeleton)?;
+    let (cuts, all_cuts) = ask_about_cuts(evidence, &order.skeleton)?;
     let nested = nesting::refine(evidence, &order.skeleton, &cuts)?;
     let found = closer.len();
     let outline = Outline {
@@ -124,6 +137,7 @@ pub fn outline(
         order_answers,
         nested,
         cuts,
+        all_cuts,
         closer,
         exchanged: Vec::new(),
         is_regular: false,
@@ -249,15 +263,15 @@ const RANDOM_EACH: usize = 120;
 
 /// Asks the crafted probes that depend on what others have shown.
 ///
-/// Returns the fraction bits at which something was lost.
-fn ask_about_cuts(evidence: &mut Evidence, skeleton: &Skeleton) -> Result<Vec<i32>, DeviceError> {
+/// Returns the fraction bits at which something was lost, and how many different ones there are.
+fn ask_about_cuts(evidence: &mut Evidence, skeleton: &Skeleton) -> Result<(Vec<i32>, usize), DeviceError> {
     let signature = *evidence.signature();
-    let cuts = cuts(evidence);
+    let (cuts, all) = cuts(evidence);
     let mut probes = rounding::probe(&signature, &cuts);
     probes.push(rounding::exponents(&signature, &cuts));
     probes.push(nesting::first_probe(evidence, skeleton, &cuts));
     evidence.ask(probes)?;
-    Ok(cuts)
+    Ok((cuts, all))
 }
 
 /// The crafted probes of the paper's sections III.D to III.F that depend on no answer.
@@ -291,8 +305,9 @@ fn random_probe(signature: &Signature, seed: u64, edition: Edition) -> Probe {
     }
 }
 
-/// Where ladders end: the fraction bits at which something was lost, the format's own among them.
-fn cuts(evidence: &Evidence) -> Vec<i32> {
+/// Where ladders end: the fraction bits at which something was lost, of most ladders, the format's own among them, and how many
+/// different ones there are of all.
+fn cuts(evidence: &Evidence) -> (Vec<i32>, usize) {
     let signature = evidence.signature();
     let mut counted: Vec<(i32, usize)> = Vec::new();
     for ladder in precision::pair_ladders(signature).iter().chain(&precision::triple_ladders(signature)) {
@@ -309,12 +324,13 @@ fn cuts(evidence: &Evidence) -> Vec<i32> {
         }
     }
     counted.sort_by_key(|&(cut, count)| (std::cmp::Reverse(count), cut));
+    let all = counted.len();
     counted.truncate(4);
     let mut cuts: Vec<i32> = counted.into_iter().map(|(cut, _)| cut).collect();
     cuts.push(signature.d.fraction_bits as i32);
     cuts.sort_unstable();
     cuts.dedup();
-    cuts
+    (cuts, all)
 }
 
 /// Questions about each sum of a tree, all together.
@@ -583,6 +599,10 @@ pub fn of_sound(device: &dyn Device, seed: u64) -> (Evidence<'_>, Outline) {
 
 #[cfg(test)]
 mod tests {
+    use mmaprobe_model::Rounding;
+    use mmaprobe_model::format::{FP16, FP32};
+    use mmaprobe_model::tree::{Added, Fused};
+
     use super::*;
     use crate::inference::testing;
 
@@ -604,5 +624,22 @@ mod tests {
         // The third asks more, and bits last, too.
         assert_eq!(third[..second.len() - RANDOM_EACH], second[..second.len() - RANDOM_EACH]);
         assert_eq!(third[second.len()..], bits);
+    }
+
+    #[test]
+    fn sums_that_each_lose_other_bits_hardly_share_rules() {
+        let signature = testing::signature(10);
+        let hardly_shares = |fraction_bits: &dyn Fn(usize) -> u32| {
+            let (mut model, rules) = nodewise::individual(&Model::chain_of_fma(FP16, FP32, 10));
+            for rule in rules {
+                let fused = Fused::uniform(fraction_bits(rule), Rounding::TowardZero);
+                model.tree.rules[rule].added = Added::Fused(fused);
+            }
+            let device = testing::device(&signature, model, (1, 1));
+            of_sound(&device, 1).1.hardly_shares_rules()
+        };
+        assert!(hardly_shares(&|rule| 8 + rule as u32));
+        assert!(!hardly_shares(&|_| 12), "all are alike");
+        assert!(!hardly_shares(&|rule| 10 + 3 * (rule as u32 % 3)), "they are of three kinds");
     }
 }

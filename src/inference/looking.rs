@@ -35,8 +35,8 @@ pub use sharing::{is_shared_first, shared, shared_at_once, shared_by_kind};
 pub use starts::Starts;
 use starts::distinct;
 pub use summing::{
-    AT_FIRST, AT_LAST, ONE, best_quick_trees, exchanged_sums, few_sums, finer_sums, from_the_start,
-    neighbouring_sums, open_sums, quick_sums, sums_explain_nearly, usual_sums,
+    AT_FIRST, AT_LAST, ONE, best_quick_trees, exchanged_sums, few_sums, finer_sums, first_exchanged,
+    from_the_start, neighbouring_sums, open_sums, quick_sums, sums_explain_nearly, usual_sums,
 };
 use summing::{MORE_SUMS, closer_sum_by_sum, other_guesses, until_nearly_explained};
 
@@ -283,12 +283,16 @@ fn rule_by_rule(evidence: &Evidence, fitted: Fitted, stage: Stage, kinds: &[Kind
     fit::settle_nans(evidence, fit::scored(evidence, best.model))
 }
 
-/// A quick look at every structure: those that the fewest answers contradict first, at least one.
+/// Structures that get a quick look where sums hardly share rules: from one rule for all nothing is learned then.
+const UNSHARED: usize = 2;
+
+/// A quick look at every structure, or at the first ones: those that the fewest answers contradict first, at least one.
 pub fn quickly(starts: &Starts) -> Vec<Looked> {
     let evidence = starts.evidence;
     let mut looked: Vec<Looked> = Vec::new();
+    let most = if starts.outline.hardly_shares_rules() { UNSHARED } else { usize::MAX };
     // Simpler structures go first; where one explains everything, the others only have to be told from it.
-    for (_, model) in starts.structures() {
+    for (_, model) in starts.structures().take(most) {
         looked.push(Looked::at(evidence, model, QUICK));
         if looked.last().is_some_and(Looked::is_explained) {
             break;

@@ -98,7 +98,7 @@ fn again(
     }
     // Where next to nothing is left, the order is hardly wrong: looking at all others takes minutes, and can wait.
     let is_all_but = Looked::as_it_is(improved.clone()).is_all_but_explained(evidence);
-    if outline.glances == 0 && !is_all_but {
+    if outline.glances == 0 && !is_all_but && !outline.hardly_shares_rules() {
         // What is shown, which the model fits or not, may be less than a regular order says.
         say(progress, evidence, "search for rules that all sums share", &improved);
         let looked = vec![Looked::as_it_is(improved.clone())];
@@ -263,7 +263,12 @@ fn anew(
     asking::each_sum(evidence, outline, seed)?;
     let starts = &Starts { evidence, outline };
     looked.extend(known.map(Looked::as_it_is));
-    looked = looking::at_closer(starts, looked);
+    // What shares no rules is found sum by sum alone.
+    let is_shared = !outline.hardly_shares_rules();
+    looked = match is_shared {
+        true => looking::at_closer(starts, looked),
+        false => looking::recounted(evidence, looked),
+    };
     // Where next to nothing is left, the order is hardly wrong, and asking costs less than looking at others.
     if !looked[0].is_explained() && looked[0].is_all_but_explained(evidence) {
         let seed = seed.wrapping_add(10 * TIME * DISPUTES);
@@ -274,35 +279,22 @@ fn anew(
             return Ok(Searched::Best(Box::new(looked.swap_remove(0).fitted)));
         }
     }
-    let starts = &Starts { evidence, outline };
-    // What takes long sum by sum.
-    let has_many_sums = looking::has_many_sums(starts);
-    if has_many_sums && !looked[0].is_explained() {
-        say(progress, evidence, "search for rules, the same in all sums", &looked[0].fitted);
-        looked = looking::regular(starts, looked);
+    if is_shared {
+        looked = shared_first(evidence, outline, looked, seed, progress)?;
     }
-    if !looked[0].is_explained() && outline.glances < GLANCES {
-        say(progress, evidence, "search for rules that all sums share", &looked[0].fitted);
-        let before = looked[0].fitted.contradicted;
-        looked = looking::shared_at_once(starts, looked);
-        outline.glances += 1;
-        // One rule for all hardly explains nearly everything in a wrong order, and asking costs less than looking at others.
-        if looked[0].fitted.contradicted < before && !looked[0].is_explained() {
-            let seed = seed.wrapping_add(5 * TIME * DISPUTES);
-            looked = with_the_best_pursued(evidence, Pursuit::WhileItGains, looked, seed, progress)?;
-        }
-    }
-    if looking::is_shared_first(&Starts { evidence, outline }, &looked) {
-        say(progress, evidence, "search for rules that sums share", &looked[0].fitted);
-        looked = looking::shared_by_kind(&Starts { evidence, outline }, looked);
-        if looked[0].is_nearly_explained(evidence) && !looked[0].is_explained() {
-            let seed = seed.wrapping_add(8 * TIME * DISPUTES);
-            looked = with_the_best_pursued(evidence, Pursuit::WhileItGains, looked, seed, progress)?;
-        }
+    if !is_shared && !looked[0].is_explained() {
+        // The last sum's rule is found from what is asked about it alone, and no other without it.
+        let trees = looking::first_exchanged(&Starts { evidence, outline });
+        asking::each_sum_closely(evidence, &trees, seed.wrapping_add(11 * TIME * DISPUTES))?;
+        looked = looking::recounted(evidence, looked);
     }
     if !looked[0].is_explained() {
         say(progress, evidence, "search for rules, sum by sum", &looked[0].fitted);
         looked = sums_at_once(evidence, outline, looked, seed)?;
+    }
+    if !is_shared && !looking::sums_explain_nearly(evidence, &looked) {
+        looked = looking::at_closer(&Starts { evidence, outline }, looked);
+        looked = shared_first(evidence, outline, looked, seed, progress)?;
     }
     // Where rules of each sum explain nearly everything, the tree is hardly wrong, and asking costs less than looking at others.
     let is_nearly_right = !looked[0].is_explained() && looking::sums_explain_nearly(evidence, &looked);
@@ -357,7 +349,7 @@ fn anew(
         say(progress, evidence, "search for rules, sum by sum, in other orders", &looked[0].fitted);
         looked = looking::neighbouring_sums(evidence, looked, &mut changed);
     }
-    if !has_many_sums && !looked[0].is_all_but_explained(evidence) {
+    if !looking::has_many_sums(starts) && !looked[0].is_all_but_explained(evidence) {
         say(progress, evidence, "search for rules, the same in all sums", &looked[0].fitted);
         looked = looking::regular(starts, looked);
     }
@@ -403,6 +395,42 @@ fn anew(
     let found =
         pursued(evidence, Pursuit::ToTheEnd, found, seed.wrapping_add(2 * TIME * DISPUTES), progress)?;
     Ok(Searched::Best(Box::new(found)))
+}
+
+/// Looks for rules that sums share, before each gets a rule of its own: where they do, that takes minutes.
+fn shared_first(
+    evidence: &mut Evidence,
+    outline: &mut Outline,
+    mut looked: Vec<Looked>,
+    seed: u64,
+    progress: &dyn Progress,
+) -> Result<Vec<Looked>, DeviceError> {
+    // What takes long sum by sum.
+    let starts = &Starts { evidence, outline };
+    if looking::has_many_sums(starts) && !looked[0].is_explained() {
+        say(progress, evidence, "search for rules, the same in all sums", &looked[0].fitted);
+        looked = looking::regular(starts, looked);
+    }
+    if !looked[0].is_explained() && outline.glances < GLANCES {
+        say(progress, evidence, "search for rules that all sums share", &looked[0].fitted);
+        let before = looked[0].fitted.contradicted;
+        looked = looking::shared_at_once(starts, looked);
+        outline.glances += 1;
+        // One rule for all hardly explains nearly everything in a wrong order, and asking costs less than looking at others.
+        if looked[0].fitted.contradicted < before && !looked[0].is_explained() {
+            let seed = seed.wrapping_add(5 * TIME * DISPUTES);
+            looked = with_the_best_pursued(evidence, Pursuit::WhileItGains, looked, seed, progress)?;
+        }
+    }
+    if looking::is_shared_first(&Starts { evidence, outline }, &looked) {
+        say(progress, evidence, "search for rules that sums share", &looked[0].fitted);
+        looked = looking::shared_by_kind(&Starts { evidence, outline }, looked);
+        if looked[0].is_nearly_explained(evidence) && !looked[0].is_explained() {
+            let seed = seed.wrapping_add(8 * TIME * DISPUTES);
+            looked = with_the_best_pursued(evidence, Pursuit::WhileItGains, looked, seed, progress)?;
+        }
+    }
+    Ok(looked)
 }
 
 /// Looks, sum by sum, at trees that exchanged summands show, if they show any; where quick ones do not explain nearly

@@ -129,6 +129,11 @@ fn at_once(starts: &Starts, looked: &[Looked]) -> Vec<Model> {
     all.into_iter().filter(|start| is_small(start) && is_new(start)).collect()
 }
 
+/// The tree of the first order that exchanged summands show, if they show any.
+pub fn first_exchanged(starts: &Starts) -> Vec<Model> {
+    starts.of_exchanged_orders().take(1).collect()
+}
+
 /// Trees that get a second quick look.
 const SECOND: usize = 4;
 
