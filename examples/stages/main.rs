@@ -96,6 +96,19 @@ fn print_nearest<'m>(truth: &Model, starts: impl Iterator<Item = &'m Model>) {
     }
 }
 
+/// Prints what a rule that was found, in the place of one of the machine's, leaves unexplained where all else is right: which of
+/// the differences show, and which would be found in one turn.
+fn print_differences(evidence: &Evidence, truth: &Model, place: usize, found: &Rule) {
+    let known = &truth.tree.rules[place];
+    let contradicted = |changed: &Rule| unexplained_with(evidence, truth, place, changed);
+    for (what, changed) in taken_over(found, known) {
+        println!("    {} with the right {what}", contradicted(&changed));
+    }
+    for (what, changed) in taken_over(known, found) {
+        println!("    {} where all but {what} is right", contradicted(&changed));
+    }
+}
+
 /// Looks for each rule of the machine from the right others, and prints those that are not found.
 fn rules_alone(evidence: &Evidence, truth: &Model, timed: &Timed) {
     let guesses = unruled(truth).tree.rules;
@@ -114,15 +127,11 @@ fn rules_alone(evidence: &Evidence, truth: &Model, timed: &Timed) {
             println!("  truth {index}: {known:?}");
             let Some(rule) = found.model.tree.rules.get(index) else { continue };
             println!("  found {index}: {rule:?}");
-            // Which of the differences show, and which would be found in one turn.
-            let contradicted = |changed: &Rule| unexplained_with(evidence, truth, index, changed);
-            println!("  {} unexplained with the machine's other rules", contradicted(rule));
-            for (what, changed) in taken_over(rule, &known) {
-                println!("    {} with the right {what}", contradicted(&changed));
-            }
-            for (what, changed) in taken_over(&known, rule) {
-                println!("    {} where all but {what} is right", contradicted(&changed));
-            }
+            println!(
+                "  {} unexplained with the machine's other rules",
+                unexplained_with(evidence, truth, index, rule)
+            );
+            print_differences(evidence, truth, index, rule);
         }
     }
     println!(
@@ -136,6 +145,7 @@ fn rules_alone(evidence: &Evidence, truth: &Model, timed: &Timed) {
 fn sum_by_sum(evidence: &Evidence, truth: &Model) {
     let (truth, order) = nodewise::individual(truth);
     let guesses = unruled(&truth).tree.rules;
+    let plain = fit::relevant(evidence, Stage { class: Class::Plain, ..Stage::LAST });
     let mut missed = 0;
     for (place, &rule) in order.iter().enumerate() {
         let mut start = truth.clone();
@@ -151,8 +161,7 @@ fn sum_by_sum(evidence: &Evidence, truth: &Model) {
         // What it gets wrong about values that come of other sums shows where all else is right.
         let mut other = truth.clone();
         other.tree.rules[rule] = found.tree.rules[rule].clone();
-        let plain = fit::relevant(evidence, Stage { class: Class::Plain, ..Stage::LAST });
-        let shown = fit::contradicted(&other, plain.into_iter(), usize::MAX);
+        let shown = fit::contradicted(&other, plain.iter().copied(), usize::MAX);
         println!(
             "sum {place}, rule {rule}: {} of {} left in {took:.1} s, {} by the right one; {shown} of all plain where all else is right",
             left.contradicted, left.about, of_right.contradicted
@@ -161,16 +170,7 @@ fn sum_by_sum(evidence: &Evidence, truth: &Model) {
             missed += 1;
             println!("  truth: {:?}", truth.tree.rules[rule]);
             println!("  found: {:?}", found.tree.rules[rule]);
-            let (own, known) = (&found.tree.rules[rule], &truth.tree.rules[rule]);
-            for (what, changed) in taken_over(own, known) {
-                println!("    {} with the right {what}", unexplained_with(evidence, &truth, rule, &changed));
-            }
-            for (what, changed) in taken_over(known, own) {
-                println!(
-                    "    {} where all but {what} is right",
-                    unexplained_with(evidence, &truth, rule, &changed)
-                );
-            }
+            print_differences(evidence, &truth, rule, &found.tree.rules[rule]);
         }
     }
     println!("{missed} of {} sums are not explained", order.len());

@@ -96,12 +96,12 @@ fn again(
             return Ok(Searched::Best(Box::new(improved)));
         }
     }
+    let looked = vec![Looked::as_it_is(improved.clone())];
     // Where next to nothing is left, the order is hardly wrong: looking at all others takes minutes, and can wait.
-    let is_all_but = Looked::as_it_is(improved.clone()).is_all_but_explained(evidence);
+    let is_all_but = looked[0].is_all_but_explained(evidence);
     if outline.glances == 0 && !is_all_but && !outline.hardly_shares_rules() {
         // What is shown, which the model fits or not, may be less than a regular order says.
         say(progress, evidence, "search for rules that all sums share", &improved);
-        let looked = vec![Looked::as_it_is(improved.clone())];
         let mut looked = looking::shared_at_once(&Starts { evidence, outline }, looked);
         outline.glances += 1;
         if looked[0].is_explained() {
@@ -228,6 +228,22 @@ fn with_the_best_pursued(
     Ok(looked)
 }
 
+/// The same of the best of them after more was [told](told_more) about it, if fewer answers than so many contradict it. The
+/// first seed is that of what tells more.
+fn with_the_best_told_more(
+    evidence: &mut Evidence,
+    few: usize,
+    pursuit: Pursuit,
+    mut looked: Vec<Looked>,
+    (told, asked): (u64, u64),
+    progress: &dyn Progress,
+) -> Result<Vec<Looked>, DeviceError> {
+    let found = told_more(evidence, looked[0].fitted.clone(), few, told, progress)?;
+    let found = pursued(evidence, pursuit, found, asked, progress)?;
+    looked.insert(0, Looked::as_it_is(found));
+    Ok(looked)
+}
+
 /// A search in every structure of the orders that were found, and where that is not enough of those that a
 /// closer look finds. A model that explains less than everything may be known already.
 fn anew(
@@ -271,18 +287,16 @@ fn anew(
     };
     // Where next to nothing is left, the order is hardly wrong, and asking costs less than looking at others.
     if !looked[0].is_explained() && looked[0].is_all_but_explained(evidence) {
-        let seed = seed.wrapping_add(10 * TIME * DISPUTES);
-        let found = told_more(evidence, looked[0].fitted.clone(), LEFT, seed, progress)?;
-        let found = pursued(evidence, Pursuit::WhileItGains, found, seed.wrapping_add(TIME), progress)?;
-        looked.insert(0, Looked::as_it_is(found));
+        let told = seed.wrapping_add(10 * TIME * DISPUTES);
+        let seeds = (told, told.wrapping_add(TIME));
+        looked = with_the_best_told_more(evidence, LEFT, Pursuit::WhileItGains, looked, seeds, progress)?;
         if looked[0].is_explained() {
             return Ok(Searched::Best(Box::new(looked.swap_remove(0).fitted)));
         }
     }
     if is_shared {
         looked = shared_first(evidence, outline, looked, seed, progress)?;
-    }
-    if !is_shared && !looked[0].is_explained() {
+    } else {
         // The last sum's rule is found from what is asked about it alone, and no other without it.
         let trees = looking::first_exchanged(&Starts { evidence, outline });
         asking::each_sum_closely(evidence, &trees, seed.wrapping_add(11 * TIME * DISPUTES))?;
@@ -292,23 +306,16 @@ fn anew(
         say(progress, evidence, "search for rules, sum by sum", &looked[0].fitted);
         looked = sums_at_once(evidence, outline, looked, seed)?;
     }
-    if !is_shared && !looking::sums_explain_nearly(evidence, &looked) {
+    if !is_shared && !looked[0].is_explained() && !looking::sums_explain_nearly(evidence, &looked) {
         looked = looking::at_closer(&Starts { evidence, outline }, looked);
         looked = shared_first(evidence, outline, looked, seed, progress)?;
     }
     // Where rules of each sum explain nearly everything, the tree is hardly wrong, and asking costs less than looking at others.
     let is_nearly_right = !looked[0].is_explained() && looking::sums_explain_nearly(evidence, &looked);
     if is_nearly_right {
-        let found = told_more(
-            evidence,
-            looked[0].fitted.clone(),
-            looking::FEW,
-            seed.wrapping_add(7 * TIME * DISPUTES),
-            progress,
-        )?;
-        let seed = seed.wrapping_add(6 * TIME * DISPUTES);
-        let found = pursued(evidence, Pursuit::BesideAnother(outline), found, seed, progress)?;
-        looked.insert(0, Looked::as_it_is(found));
+        let seeds = [7, 6].map(|of| seed.wrapping_add(of * TIME * DISPUTES)).into();
+        let pursuit = Pursuit::BesideAnother(outline);
+        looked = with_the_best_told_more(evidence, looking::FEW, pursuit, looked, seeds, progress)?;
         if looked[0].is_explained() {
             return Ok(Searched::Best(Box::new(looked.swap_remove(0).fitted)));
         }
