@@ -15,6 +15,7 @@ pub mod grouping;
 pub mod handing;
 pub mod infinities;
 pub mod leftover;
+pub mod losses;
 pub mod lowered;
 pub mod nans;
 pub mod nesting;

@@ -66,26 +66,33 @@ pub fn probe(
     (within, significands): (&RangeInclusive<i32>, Significands),
     rng: &mut (impl Rng + ?Sized),
 ) -> Probe {
-    let dot_adds = sums
-        .iter()
-        .flat_map(|sum| {
-            let beside = beside(sum, sums);
-            let asked = (0..each).filter_map(|_| {
-                let values = values(signature, (sum, &beside), within, rng);
-                match significands {
-                    Significands::Long if below(2, rng) == 0 => with_a_long_one(signature, values, rng),
-                    _ => place::question(signature, &values),
-                }
-            });
-            asked.collect::<Vec<DotAdd>>()
-        })
-        .collect();
+    let asked = sums.iter().flat_map(|sum| about(signature, (sum, sums), each, (within, significands), rng));
+    let dot_adds = asked.collect();
     Probe {
         name: "sums/each",
         question: "what does each sum make of few summands that are far apart, or nearly cancel?",
         source: "after MMA-Sim paper, sections III.D and III.E",
         dot_adds,
     }
+}
+
+/// Random questions about one of these sums, so many: what [`probe`] asks about each.
+pub fn about(
+    signature: &Signature,
+    (sum, sums): (&Sum, &[Sum]),
+    number: usize,
+    (within, significands): (&RangeInclusive<i32>, Significands),
+    rng: &mut (impl Rng + ?Sized),
+) -> Vec<DotAdd> {
+    let beside = beside(sum, sums);
+    let asked = (0..number).filter_map(|_| {
+        let values = values(signature, (sum, &beside), within, rng);
+        match significands {
+            Significands::Long if below(2, rng) == 0 => with_a_long_one(signature, values, rng),
+            _ => place::question(signature, &values),
+        }
+    });
+    asked.collect()
 }
 
 /// Products that are asked about alone, evenly spread.
