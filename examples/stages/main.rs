@@ -1,9 +1,10 @@
 //! Where the inference fails on a random machine: which steps take how long, whether the machine's own tree is among
 //! those that looks start from, or which of its sums are, and whether rules are found in it.
 //!
-//!     cargo run --release --example stages -- SEED INDEX [order|rules|sums|shared|tree|models|all]
+//!     cargo run --release --example stages -- SEED INDEX [order|rules|sums|descent|shared|tree|models|all]
 //!
 //! `sums` looks for each sum's rule where those above are known and those below are not.
+//! `descent` looks for them one after the other, from the last sum down, and asks about each; then for all else.
 //! `shared` looks for rules that sums of the machine's own tree share, and `tree` then for a rule of each.
 //! `models` says of every model that is come to which sums of the machine it lacks, which of its rules are other ones, and
 //! whether what has been asked shows that.
@@ -109,6 +110,13 @@ fn print_differences(evidence: &Evidence, truth: &Model, place: usize, found: &R
     }
 }
 
+/// Prints a rule that was found and the machine's, and what that leaves unexplained in its place.
+fn print_beside(evidence: &Evidence, truth: &Model, place: usize, found: &Rule) {
+    println!("  truth: {:?}", truth.tree.rules[place]);
+    println!("  found: {found:?}");
+    print_differences(evidence, truth, place, found);
+}
+
 /// Looks for each rule of the machine from the right others, and prints those that are not found.
 fn rules_alone(evidence: &Evidence, truth: &Model, timed: &Timed) {
     let guesses = unruled(truth).tree.rules;
@@ -168,17 +176,44 @@ fn sum_by_sum(evidence: &Evidence, truth: &Model) {
         );
         if left.contradicted + shown > 0 {
             missed += 1;
-            println!("  truth: {:?}", truth.tree.rules[rule]);
-            println!("  found: {:?}", found.tree.rules[rule]);
-            print_differences(evidence, &truth, rule, &found.tree.rules[rule]);
+            print_beside(evidence, &truth, rule, &found.tree.rules[rule]);
         }
     }
     println!("{missed} of {} sums are not explained", order.len());
 }
 
+/// Looks for the rules of the machine's own tree from the last sum down, asking about each.
+fn descent(evidence: &mut Evidence, truth: &Model, seed: u64, timed: &Timed) {
+    let start = unruled(truth);
+    timed.step("rules for the machine's tree, asking about each", None);
+    let (truth, order) = nodewise::individual(truth);
+    let found = nodewise::descent::descend(evidence, &start, seed, timed).expect("a machine answers");
+    let Some(found) = found else { return println!("given up") };
+    timed.step(&format!("{} of {} answers left", found.contradicted, evidence.answers.len()), None);
+    let plain = fit::relevant(evidence, Stage { class: Class::Plain, ..Stage::LAST });
+    for (place, &rule) in order.iter().enumerate() {
+        let mut other = truth.clone();
+        other.tree.rules[rule] = found.model.tree.rules[rule].clone();
+        let shown = fit::contradicted(&other, plain.iter().copied(), usize::MAX);
+        println!("sum {place}, rule {rule}: {shown} of all plain where all else is right");
+        if shown > 0 {
+            print_beside(evidence, &truth, rule, &found.model.tree.rules[rule]);
+        }
+    }
+    for effort in [Effort::Quick, Effort::Usual] {
+        let fitted = nodewise::fit(evidence, &found.model, Start::Known, effort);
+        timed.step(&format!("{effort:?}: {} left", fitted.contradicted), None);
+        print_unexplained(evidence, &fitted.model);
+        if fitted.contradicted == 0 {
+            break;
+        }
+    }
+    println!("{} rounds, {} dot-adds", evidence.rounds, evidence.dot_adds);
+}
+
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let usage = "usage: stages SEED INDEX [order|rules|sums|shared|tree|models|all]";
+    let usage = "usage: stages SEED INDEX [order|rules|sums|descent|shared|tree|models|all]";
     let [seed, index] = [0, 1].map(|at| arguments.get(at).and_then(|text| text.parse().ok()).expect(usage));
     let what = arguments.get(2).map_or("all", String::as_str);
     let machine = generate::machine(seed, index);
@@ -244,6 +279,9 @@ fn main() {
     }
     if what == "sums" {
         return sum_by_sum(answers, &truth);
+    }
+    if what == "descent" {
+        return descent(answers, &truth, options.seed, &timed);
     }
     let is_shared = nodewise::individual(&truth).1.len() > truth.tree.rules.len();
     for sharing in [Sharing::Inside, Sharing::ByKind].into_iter().filter(|_| is_shared) {

@@ -34,7 +34,7 @@ pub fn models(
     results: &[Normalised],
     trial: Trial,
 ) -> Vec<Fitted> {
-    let Trial { rule, answers, budget } = trial;
+    let Trial { rule, answers, budget, .. } = trial;
     let arity = knobs::arity(&best.model, rule);
     if !(2..=grid::POSITIONS).contains(&arity) {
         return Vec::new();
@@ -306,7 +306,7 @@ mod tests {
         let round = |rounding| Normalised::To(RoundTo { rounding, ..RoundTo::nearest_even(FP32) });
         let results = Rounding::EVERY.map(round);
         let budget = Budget::of(u64::MAX);
-        let trial = Trial { rule: 0, answers: &answers, budget: &budget };
+        let trial = Trial { rule: 0, scope: knobs::Scope::All, answers: &answers, budget: &budget };
         let base = Fused::uniform(24, Rounding::TowardZero);
         let found = models(&signature, &start, &base, &results, trial);
         let Added::Fused(fused) = &found[0].model.tree.rules[0].added else { panic!("it is aligned") };

@@ -94,13 +94,16 @@ struct Flow {
     /// Whether it is a zero with an exponent of its own, as products of zero and another number are: sums may align other
     /// summands to it.
     is_written: bool,
+    /// Whether it is a sum that has cancelled, which may have an exponent of its own, too.
+    has_cancelled: bool,
 }
 
 /// As many fraction bits as no sum keeps.
 const MANY: u32 = u32::MAX;
 
 impl Flow {
-    const ZERO: Flow = Flow { value: 0.0, fraction_bits: MANY, source: None, is_written: false };
+    const ZERO: Flow =
+        Flow { value: 0.0, fraction_bits: MANY, source: None, is_written: false, has_cancelled: false };
     const FAR: Flow = Flow { value: f64::INFINITY, ..Flow::ZERO };
 
     /// A number that f64 holds exactly.
@@ -178,10 +181,27 @@ impl Depths<'_> {
         if matches!(signature.d.decode(answered.answer), Decoded::Finite { significand: 0, .. }) {
             return usize::MAX;
         }
-        let DotAdd { a, b, c, sa, sb } = &answered.question;
+        self.at(signature, &answered.question).0
+    }
+
+    /// The same of any answer to a question, were there no signs of zeros: sums whose summands are all +0 hand that on. An
+    /// answer to a question in which something meets what has cancelled inside depends on all sums: the zero may have an
+    /// exponent.
+    pub fn but_for_signs(&self, signature: &Signature, question: &DotAdd) -> usize {
+        match self.at(signature, question) {
+            (at, false) => at,
+            (_, true) => usize::MAX,
+        }
+    }
+
+    /// The last place in the order whose sum an answer that is not zero depends on, and whether something meets what has
+    /// cancelled.
+    fn at(&self, signature: &Signature, question: &DotAdd) -> (usize, bool) {
+        let DotAdd { a, b, c, sa, sb } = question;
         let nodes = &self.model.tree.nodes;
         let mut flows: Vec<Flow> = Vec::with_capacity(nodes.len());
         let mut deepest = 0;
+        let mut meets_cancelled = false;
         for (id, node) in nodes.iter().enumerate() {
             let flow = match node {
                 Node::Product(k) => {
@@ -208,10 +228,16 @@ impl Depths<'_> {
                                 .is_some_and(|exponent| self.unchanged.exponents.contains(&exponent))
                     };
                     if id + 1 < nodes.len() && !(values().all(is_near) && is_near(sum)) {
-                        return usize::MAX;
+                        return (usize::MAX, meets_cancelled);
                     }
+                    let has_cancelled = children.iter().any(|&child| flows[child].has_cancelled);
+                    meets_cancelled |= has_cancelled && values().next().is_some();
+                    let sum = Flow {
+                        has_cancelled: sum.value == 0.0 && (has_cancelled || values().next().is_some()),
+                        ..sum
+                    };
                     match (values().next(), values().count()) {
-                        (None, _) if !is_written => Flow::ZERO,
+                        (None, _) if !is_written => Flow { has_cancelled: sum.has_cancelled, ..Flow::ZERO },
                         (Some(alone), 1) if !is_written && self.passes(id, alone) => alone,
                         _ => {
                             deepest = deepest.max(self.places[*rule]);
@@ -222,7 +248,7 @@ impl Depths<'_> {
             };
             flows.push(flow);
         }
-        deepest
+        (deepest, meets_cancelled)
     }
 }
 

@@ -195,6 +195,19 @@ pub fn improve_on(
     turns: &[Turn],
     budget: &Budget,
 ) -> Fitted {
+    improve_some(evidence, start, Scope::All, answers, class, turns, budget)
+}
+
+/// The same by turns of some rules, and of what belongs to no rule.
+pub fn improve_some(
+    evidence: &Evidence,
+    start: Fitted,
+    scope: Scope,
+    answers: &[&Answered],
+    class: Class,
+    turns: &[Turn],
+    budget: &Budget,
+) -> Fitted {
     let mut answers = answers.to_vec();
     let mut best = start;
     loop {
@@ -206,7 +219,7 @@ pub fn improve_on(
             |better: &Fitted| (best.contradicted - better.contradicted) * PROGRESS >= best.contradicted;
         let mut step: Option<Fitted> = None;
         for turn in turns {
-            let turned = turn.best(evidence, &best, class, &answers, budget);
+            let turned = turn.best(evidence, &best, scope, class, &answers, budget);
             let is_better =
                 |other: &Fitted| step.as_ref().is_none_or(|step| other.contradicted < step.contradicted);
             step = turned.filter(is_better).or(step);
@@ -418,6 +431,7 @@ impl Turn {
         self,
         evidence: &Evidence,
         best: &Fitted,
+        scope: Scope,
         class: Class,
         answers: &[&Answered],
         budget: &Budget,
@@ -427,8 +441,8 @@ impl Turn {
         let mut groups: Vec<(Model, Vec<Turned>)> = Vec::new();
         match self {
             Turn::Once => {
-                let mut turned = knobs::turn_all(model, signature, class, evidence);
-                turned.extend(knobs::turn_kind(model, signature, Scope::All));
+                let mut turned = knobs::turn(model, signature, class, evidence, scope);
+                turned.extend(knobs::turn_kind(model, signature, scope));
                 if class >= Class::Subnormal {
                     turned.extend(knobs::turn_products(model, signature, class));
                 }
@@ -438,14 +452,15 @@ impl Turn {
                 let mut turned = knobs::turn_everywhere(model, signature, class);
                 turned.extend(knobs::turn_ends(model, class));
                 turned.extend(knobs::turn_product_exponents(model, signature));
-                turned.extend(knobs::turn_zeros(model, Scope::All));
-                turned.extend(knobs::turn_filed(model, Scope::All));
+                turned.extend(knobs::turn_zeros(model, scope));
+                turned.extend(knobs::turn_filed(model, scope));
                 turned.extend(knobs::turn_cutoff(model));
                 if class >= Class::Infinite {
                     turned.extend(knobs::turn_range_twice(model, signature));
                 }
-                if class == Class::Plain {
-                    turned.extend(knobs::turn_alignments(model, false, Scope::All));
+                // Of one rule beside right ones, zeros show as much about what is lost.
+                if class == Class::Plain || class == Class::Zero && scope != Scope::All {
+                    turned.extend(knobs::turn_alignments(model, false, scope));
                     turned.extend(knobs::turn_products(model, signature, class));
                 }
                 groups.push((model.clone(), turned));
@@ -462,7 +477,7 @@ impl Turn {
             }
             Turn::Far => {
                 let mut turned = knobs::turn_exact_but_far(model);
-                turned.extend(knobs::turn_far(model, Scope::All));
+                turned.extend(knobs::turn_far(model, scope));
                 turned.extend(knobs::turn_not_far(model));
                 groups.push((model.clone(), turned));
             }
@@ -482,7 +497,10 @@ impl Turn {
         for (base, turned) in groups {
             let limit = found.as_ref().map_or(best.contradicted, |found| found.contradicted);
             let base = Fitted { model: base, contradicted: best.contradicted };
-            let candidates = turned.into_iter().map(|turned| turned.model).collect();
+            // Not all that is turned goes by rules.
+            let candidates = turned.into_iter().map(|turned| turned.model);
+            let candidates =
+                candidates.filter(|model| scope.has_all_that_differ(&base.model, model)).collect();
             let better = best_of(candidates, &base, answers, budget);
             found = better.filter(|other| other.contradicted < limit).or(found);
         }

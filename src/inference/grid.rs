@@ -48,6 +48,8 @@ const OTHERS: usize = 2;
 pub struct Trial<'a> {
     /// The rule that is to have them.
     pub rule: RuleId,
+    /// The rules that single turns may change with it.
+    pub scope: Scope,
     /// The answers that it is to explain.
     pub answers: &'a [&'a Answered],
     /// How much may be tried.
@@ -66,7 +68,7 @@ pub fn improve(
     class: Class,
     turns: &[Turn],
 ) -> Vec<Fitted> {
-    let Trial { answers, budget, .. } = trial;
+    let Trial { scope, answers, budget, .. } = trial;
     let mut others: Vec<Fitted> = Vec::new();
     let is_done = |best: &Fitted| best.contradicted == 0 || budget.is_spent();
     for _ in 0..TIMES {
@@ -87,7 +89,7 @@ pub fn improve(
                 others.extend(found.take(OTHERS - 1));
             }
             if best.contradicted < known {
-                best = fit::improve_on(evidence, best, answers, class, turns, budget);
+                best = fit::improve_some(evidence, best, scope, answers, class, turns, budget);
             }
         }
         if best.contradicted == before || is_done(&best) {
@@ -103,6 +105,8 @@ pub fn improve(
 /// What is combined.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
+    /// Summands aligned as before, or not, with every rounding of the result to any number of bits of any format. These are few.
+    Results,
     /// Every way to align summands, and none, with every rounding of the result to all bits of any format, or to as
     /// many as before, and with a result that is not normalised.
     Formats,
@@ -144,6 +148,20 @@ impl Kind {
         Kind::Far,
         Kind::Positions,
     ];
+    /// For a rule beside right ones, so that all that is unexplained is about it.
+    pub const ALONE: [Kind; 11] = [
+        Kind::Results,
+        Kind::Formats,
+        Kind::Apart,
+        Kind::Carries,
+        Kind::ApartSticky,
+        Kind::Exponents,
+        Kind::OneByOne,
+        Kind::Rounded,
+        Kind::FarNearby,
+        Kind::Far,
+        Kind::Positions,
+    ];
     /// For answers with one summand: it is aligned to nothing but zeros.
     pub const ONE_SUMMAND: [Kind; 2] = [Kind::Formats, Kind::Rounded];
     /// For a rule that explains nearly everything: what shows in few answers first.
@@ -180,6 +198,8 @@ impl Kind {
         let is_lone = knobs::arity(&best.model, rule) < 2;
         let combinations = match self {
             Kind::Formats | Kind::Rounded if is_lone && variant > 0 => None,
+            Kind::Results if variant > 0 => None,
+            Kind::Results => Some(Combinations::results(signature, &best.model, rule)),
             Kind::Carries | Kind::Far | Kind::FarNearby | Kind::Positions | Kind::ExponentsApart
                 if is_lone =>
             {
@@ -252,7 +272,7 @@ pub const POSITIONS: usize = 40;
 /// then of one after the other, in the best way. In the second variant with the other kind of exponents; in the third
 /// all are aligned as they were at first, and in the fourth as the third has left them.
 fn one_by_one(best: &Fitted, variant: usize, trial: Trial) -> Vec<Fitted> {
-    let Trial { rule, answers, budget } = trial;
+    let Trial { rule, answers, budget, .. } = trial;
     let arity = knobs::arity(&best.model, rule);
     if !(2..=POSITIONS).contains(&arity) {
         return Vec::new();
@@ -315,6 +335,18 @@ impl Combinations {
         let fewer_bits = (0..=format.fraction_bits).flat_map(|bits| to_bits(own, format, bits));
         let others = fewer_bits.chain(open(model, rule)).map(Other::Normalised).collect();
         Some(Combinations { added: aligned(own, variant).collect(), others })
+    }
+
+    /// Summands aligned as before, or not, with every rounding of the result to any number of bits of any format.
+    fn results(signature: &Signature, model: &Model, rule: RuleId) -> Combinations {
+        let own = &model.tree.rules[rule];
+        let formats = formats_of_results(signature, model, rule).into_iter();
+        let others = formats.flat_map(|format| {
+            (0..=format.fraction_bits).flat_map(move |fraction_bits| to_bits(own, format, fraction_bits))
+        });
+        let mut added = vec![own.added.clone()];
+        added.extend((own.added != Added::Exact).then_some(Added::Exact));
+        Combinations { added, others: others.map(Other::Normalised).collect() }
     }
 
     /// Every way to align summands, with every number of bits that carries have room for.
@@ -439,7 +471,7 @@ impl Combinations {
 
     /// The best of all, best first; among equals the simplest, then the first.
     fn best(&self, best: &Fitted, trial: Trial) -> Vec<Fitted> {
-        let Trial { rule, answers, budget } = trial;
+        let Trial { rule, answers, budget, .. } = trial;
         let mut ordered = answers.to_vec();
         fit::front_load(&best.model, &mut ordered);
         let (wrong, right) = ordered.split_at(best.contradicted);
@@ -527,14 +559,19 @@ fn is_root(model: &Model, rule: RuleId) -> bool {
     Scope::One { rule, and_from: RuleId::MAX }.has_root(model)
 }
 
+/// The formats that the result of a rule may be rounded to.
+fn formats_of_results(signature: &Signature, model: &Model, rule: RuleId) -> Vec<Format> {
+    match is_root(model, rule) {
+        true => vec![signature.d],
+        false => knobs::intermediate(signature),
+    }
+}
+
 /// Every rounding of the result of a rule to all bits of any format, or to as many as before, and a result that is not
 /// normalised.
 fn results(signature: &Signature, model: &Model, rule: RuleId) -> impl Iterator<Item = Normalised> {
     let own = &model.tree.rules[rule];
-    let formats = match is_root(model, rule) {
-        true => vec![signature.d],
-        false => knobs::intermediate(signature),
-    };
+    let formats = formats_of_results(signature, model, rule);
     let as_before = match &own.normalised {
         Normalised::To(round) => round.fraction_bits,
         Normalised::No { .. } => u32::MAX,

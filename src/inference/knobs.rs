@@ -90,6 +90,13 @@ impl Scope {
         }
     }
 
+    /// Whether the rules that are others in one model than in another, or none in that, are among them.
+    pub fn has_all_that_differ(self, model: &Model, other: &Model) -> bool {
+        let (own, others) = (&model.tree.rules, &other.tree.rules);
+        let differs = |rule: RuleId| own.get(rule) != others.get(rule);
+        self == Scope::All || (0..own.len().max(others.len())).all(|rule| self.has(rule) || !differs(rule))
+    }
+
     /// Whether the root's rule is among them.
     pub fn has_root(self, model: &Model) -> bool {
         matches!(model.tree.nodes.last(), Some(Node::Sum { rule, .. }) if self.has(*rule))

@@ -20,7 +20,7 @@ use super::budget::Budget;
 use super::evidence::{Answered, Class, Evidence, Stage};
 use super::fit::{self, Fitted, Turn};
 use super::grid::{Kind, Trial};
-use super::knobs::{Knob, Turned};
+use super::knobs::{Knob, Scope, Turned};
 use super::nodewise::Effort;
 use super::search::Search;
 use super::structure::{self, Structure};
@@ -65,6 +65,12 @@ impl Looked {
     fn sum_by_sum(evidence: &Evidence, start: Model, effort: Effort) -> Looked {
         let fitted = nodewise::fit(evidence, &start, nodewise::Start::Guessed, effort);
         Looked { fitted, start, is_cut: false, summed: Some((evidence.answers.len(), effort)) }
+    }
+
+    /// A look at rules that were found from the last sum down, in a tree, for plain answers.
+    pub fn descended(evidence: &Evidence, start: Model, found: &Model) -> Looked {
+        let fitted = nodewise::fit(evidence, found, nodewise::Start::Known, Effort::Quick);
+        Looked { fitted, start, is_cut: false, summed: Some((evidence.answers.len(), Effort::Quick)) }
     }
 
     /// A look at rules that sums share, in a model with such rules over the tree of the start.
@@ -273,7 +279,7 @@ fn rule_by_rule(evidence: &Evidence, fitted: Fitted, stage: Stage, kinds: &[Kind
             break;
         }
         let budget = evidence.budget(EACH_RULE);
-        let trial = Trial { rule, answers: &answers, budget: &budget };
+        let trial = Trial { rule, scope: Scope::All, answers: &answers, budget: &budget };
         let turns = [Turn::Once, Turn::Jointly];
         let found = grid::improve(evidence, best.clone(), trial, kinds, stage.class, &turns);
         best = found

@@ -7,6 +7,7 @@
 //! only that one is unknown. Each is first held against the rules that are known already: machines repeat
 //! themselves.
 
+pub mod descent;
 mod merging;
 mod one_sum;
 mod small;
@@ -168,6 +169,19 @@ impl<'e> ByDepth<'e> {
         ByDepth(answers.into_par_iter().map(depth_of).collect())
     }
 
+    /// The same, were there no signs of zeros.
+    fn but_for_signs(
+        evidence: &Evidence,
+        (model, order): (&Model, &[RuleId]),
+        answers: Vec<&'e Answered>,
+    ) -> Self {
+        let depths = Depths::new(model, order, depth::unchanged(evidence));
+        let depth_of = |answered: &'e Answered| {
+            (answered, depths.but_for_signs(evidence.signature(), &answered.question))
+        };
+        ByDepth(answers.into_par_iter().map(depth_of).collect())
+    }
+
     /// Those of these classes that depend on no deeper sum, with so many summands at most.
     fn answers(&self, class: Class, depth: usize, summands: usize) -> Vec<&'e Answered> {
         let is_of =
@@ -283,7 +297,15 @@ pub fn fit_one(evidence: &Evidence, start: Model, rule: RuleId) -> Fitted {
         beam = search.scored(beam, &about);
         if beam[0].contradicted > 0 {
             let by_summands = SUMMANDS.map(|summands| by_depth.answers(class, place, summands));
-            let sum = OneSum { class, rule, is_root: place == 0, leaves_any: false, by_summands, about };
+            let sum = OneSum {
+                class,
+                rule,
+                is_root: place == 0,
+                leaves_any: false,
+                is_alone: false,
+                by_summands,
+                about,
+            };
             beam = sum.ruled(evidence, &mut search, beam, EACH, TOLERATED);
         }
         retain_best(&mut beam);
@@ -371,7 +393,8 @@ fn fit_in_order(
             }
             search.scope = Scope::One { rule, and_from: if depth == 0 { own_rules } else { usize::MAX } };
             let by_summands = SUMMANDS.map(|summands| left.out_of(by_depth.answers(class, depth, summands)));
-            let sum = OneSum { class, rule, is_root: depth == 0, leaves_any, by_summands, about };
+            let sum =
+                OneSum { class, rule, is_root: depth == 0, leaves_any, is_alone: false, by_summands, about };
             let is_quick = matches!(effort, Effort::Glance | Effort::Race | Effort::Quick);
             let tolerated = if is_quick { TOLERATED_QUICKLY } else { TOLERATED };
             let about = &sum.about;

@@ -12,6 +12,7 @@ use super::evidence::{Answered, Class, Evidence};
 use super::fit::{self, Fitted, Turn};
 use super::grid::{self, Kind, Trial};
 use super::knobs;
+use super::knobs::Scope;
 
 /// Times that all sums are gone through.
 const TIMES: usize = 2;
@@ -96,7 +97,7 @@ pub fn near_zero(
     let mut spent = 0;
     for &rule in rules {
         let budget = evidence.budget(each);
-        let trial = Trial { rule, answers, budget: &budget };
+        let trial = Trial { rule, scope: Scope::All, answers, budget: &budget };
         let turns = [Turn::Once, Turn::Jointly];
         let found = grid::improve(evidence, best.clone(), trial, &Kind::NEAR_ZERO, class, &turns);
         best = found.into_iter().fold(best, |best, other| match other.contradicted < best.contradicted {

@@ -5,7 +5,7 @@ use super::evidence::Evidence;
 use super::fit::{self, Fitted};
 use super::looking::{self, Looked, Starts};
 use super::trust::Distrust;
-use super::{Progress, disputed};
+use super::{Progress, disputed, nodewise};
 use crate::device::DeviceError;
 
 /// How a search ended.
@@ -283,7 +283,10 @@ fn anew(
     let is_shared = !outline.hardly_shares_rules();
     looked = match is_shared {
         true => looking::at_closer(starts, looked),
-        false => looking::recounted(evidence, looked),
+        false => {
+            let looked = looking::recounted(evidence, looked);
+            descended(evidence, outline, looked, seed.wrapping_add(11 * TIME * DISPUTES), progress)?
+        }
     };
     // Where next to nothing is left, the order is hardly wrong, and asking costs less than looking at others.
     if !looked[0].is_explained() && looked[0].is_all_but_explained(evidence) {
@@ -296,11 +299,6 @@ fn anew(
     }
     if is_shared {
         looked = shared_first(evidence, outline, looked, seed, progress)?;
-    } else {
-        // The last sum's rule is found from what is asked about it alone, and no other without it.
-        let trees = looking::first_exchanged(&Starts { evidence, outline });
-        asking::each_sum_closely(evidence, &trees, seed.wrapping_add(11 * TIME * DISPUTES))?;
-        looked = looking::recounted(evidence, looked);
     }
     if !looked[0].is_explained() {
         say(progress, evidence, "search for rules, sum by sum", &looked[0].fitted);
@@ -402,6 +400,24 @@ fn anew(
     let found =
         pursued(evidence, Pursuit::ToTheEnd, found, seed.wrapping_add(2 * TIME * DISPUTES), progress)?;
     Ok(Searched::Best(Box::new(found)))
+}
+
+/// Looks for a rule of each sum of the first tree that exchanged summands show, from the last one down, and asks about each:
+/// no rule is found where one above is wrong.
+fn descended(
+    evidence: &mut Evidence,
+    outline: &Outline,
+    mut looked: Vec<Looked>,
+    seed: u64,
+    progress: &dyn Progress,
+) -> Result<Vec<Looked>, DeviceError> {
+    for start in looking::first_exchanged(&Starts { evidence, outline }) {
+        if let Some(found) = nodewise::descent::descend(evidence, &start, seed, progress)? {
+            looked = looking::recounted(evidence, looked);
+            looked.push(Looked::descended(evidence, start, &found.model));
+        }
+    }
+    Ok(looking::recounted(evidence, looked))
 }
 
 /// Looks for rules that sums share, before each gets a rule of its own: where they do, that takes minutes.

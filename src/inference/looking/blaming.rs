@@ -5,6 +5,7 @@ use crate::inference::blame;
 use crate::inference::evidence::{Class, Evidence, Stage};
 use crate::inference::fit::{self, Fitted, Turn};
 use crate::inference::grid::{self, Kind, Trial};
+use crate::inference::knobs::Scope;
 
 /// Rules to blame in which everything is combined.
 const BLAMED: usize = 3;
@@ -38,7 +39,7 @@ pub(super) fn with_blamed_rules_improved(evidence: &Evidence, mut fitted: Fitted
                     break;
                 }
                 let budget = evidence.budget(EACH_RULE);
-                let trial = Trial { rule, answers: &answers, budget: &budget };
+                let trial = Trial { rule, scope: Scope::All, answers: &answers, budget: &budget };
                 let turns = [Turn::Once, Turn::Jointly];
                 let found = grid::improve(evidence, start.clone(), trial, kinds, stage.class, &turns);
                 let least = found.into_iter().min_by_key(|found| found.contradicted);

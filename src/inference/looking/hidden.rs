@@ -12,6 +12,7 @@ use crate::inference::budget::Budget;
 use crate::inference::evidence::{self, Answered, Evidence};
 use crate::inference::fit::{self, Fitted};
 use crate::inference::grid::{self, Trial};
+use crate::inference::knobs::Scope;
 use crate::inference::{nodewise, regroup};
 
 /// Answers that models may be held against before no other hidden sum is tried, and for each of the few that explain most.
@@ -61,7 +62,7 @@ fn with_a_hidden_sum(evidence: &Evidence, known: &Fitted, budget: &Budget) -> Op
         }
         let start = fit::scored(evidence, model);
         if start.contradicted > 0 {
-            let trial = Trial { rule, answers: &answers, budget };
+            let trial = Trial { rule, scope: Scope::All, answers: &answers, budget };
             let mut found = grid::lossy(signature, &start, trial);
             if place < APART {
                 found.extend(grid::lossy_apart(&start, trial));

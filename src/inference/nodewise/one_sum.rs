@@ -7,6 +7,7 @@ use crate::inference::budget::Budget;
 use crate::inference::evidence::{Answered, Class, Evidence};
 use crate::inference::fit::{self, Fitted, Turn};
 use crate::inference::grid::{self, Kind, Trial};
+use crate::inference::knobs::Scope;
 use crate::inference::search::Search;
 
 /// Numbers of summands that are not zero, up to which answers are explained, one after another.
@@ -25,12 +26,15 @@ struct Combined<'b> {
 }
 
 /// A sum whose rule is looked for.
+#[derive(Clone)]
 pub(super) struct OneSum<'e> {
     pub(super) class: Class,
     pub(super) rule: RuleId,
     pub(super) is_root: bool,
     /// Whether a sum above has left something unexplained.
     pub(super) leaves_any: bool,
+    /// Whether the rules of the sums above are right, so that all that is unexplained is about this one's.
+    pub(super) is_alone: bool,
     /// The answers about it with so many [summands](SUMMANDS) at most, and all.
     pub(super) by_summands: [Vec<&'e Answered>; SUMMANDS.len()],
     pub(super) about: Vec<&'e Answered>,
@@ -49,7 +53,7 @@ impl OneSum<'_> {
     ) -> Vec<Fitted> {
         let OneSum { class, rule, about, .. } = self;
         // Formats with little range show some distances with subnormal operands alone.
-        let is_about_alignment = [Class::Plain, Class::Subnormal].contains(class);
+        let is_about_alignment = self.is_alone || [Class::Plain, Class::Subnormal].contains(class);
         let before = beam[0].clone();
         search.budget = evidence.budget(each);
         let [few, mut combining] = [each / 2, each].map(|limit| evidence.budget(limit));
@@ -69,9 +73,9 @@ impl OneSum<'_> {
                 _ => (None, &combining),
             };
             let combined = is_about_alignment.then_some(Combined { kinds, budget: combining });
-            beam = improved(evidence, search, beam, (*class, *rule), combined, answers);
+            beam = self.improved(evidence, search, beam, combined, answers);
         }
-        if *class == Class::Plain && beam[0].contradicted * tolerated > about.len() {
+        if (self.is_alone || *class == Class::Plain) && beam[0].contradicted * tolerated > about.len() {
             return beam;
         }
         // Answers with few summands may have led astray.
@@ -79,7 +83,7 @@ impl OneSum<'_> {
         beam = search.scored(beam, about);
         retain_best(&mut beam);
         let is_first = beam[0].contradicted > 0 && !self.leaves_any && !search.budget.is_spent();
-        if is_about_alignment && is_first && is_trifle(&beam[0], about.len()) {
+        if is_about_alignment && is_first && self.is_trifle(&beam[0], about.len()) {
             let found = last_resort(evidence, beam[0].clone(), (*class, *rule), about, each);
             beam.insert(0, found);
             beam = search.scored(beam, about);
@@ -90,69 +94,84 @@ impl OneSum<'_> {
         if is_about_alignment && is_worth_it {
             // What a sum above makes of small numbers shows only here; and what explains most was mostly found late.
             let (best, budget) = (beam[0].clone(), evidence.budget(each));
-            beam.push(fit::improve_on(evidence, best, about, *class, Turn::of(*class), &budget));
+            let (scope, turns) = (self.scope(search), self.turns());
+            beam.push(fit::improve_some(evidence, best, scope, about, *class, turns, &budget));
             beam = search.scored(beam, about);
             retain_best(&mut beam);
         }
         beam
     }
-}
 
-/// Models, the best first, in which one rule explains more of these answers, which are of this class or simpler ones,
-/// within the budget of the search; also with several things turned at once, where they are to be combined.
-fn improved(
-    evidence: &Evidence,
-    search: &Search,
-    beam: Vec<Fitted>,
-    (class, rule): (Class, RuleId),
-    combined: Option<Combined>,
-    answers: &[&Answered],
-) -> Vec<Fitted> {
-    let budget = &search.budget;
-    let is_trifle = |fitted: &Fitted| is_trifle(fitted, answers.len());
-    let mut beam = search.scored(beam, answers);
-    let mut better = beam[0].clone();
-    if better.contradicted > 0 && !budget.is_spent() {
-        // Powers of two do not show everything about the sums above.
-        let turns = if is_trifle(&better) { &[Turn::Once] } else { Turn::of(class) };
-        better = fit::improve_on(evidence, better, answers, class, turns, budget);
+    /// The rules that single turns may change with its own.
+    fn scope(&self, search: &Search) -> Scope {
+        if self.is_alone { search.scope } else { Scope::All }
     }
-    if let Some(Combined { kinds, budget }) = combined
-        && !is_trifle(&better)
-        && !budget.is_spent()
-    {
-        // Single turns may have led astray.
-        let trial = Trial { rule, answers, budget };
-        let turns = [Turn::Once, Turn::Jointly];
-        let first = grid::improve(evidence, beam[0].clone(), trial, &[Kind::Apart], class, &turns);
-        let first = first.into_iter().next().filter(|first| first.contradicted < better.contradicted);
-        better = first.unwrap_or(better);
-        let (start, likely) = match better.contradicted * FEW <= answers.len() {
-            true => (&better, &Kind::FEW_ANSWERS[..]),
-            false => (&beam[0], &Kind::ALL[..]),
-        };
-        let kinds = kinds.unwrap_or(likely);
-        for start in grid::improve(evidence, start.clone(), trial, kinds, class, &turns) {
-            let other = fit::improve_on(evidence, start, answers, class, Turn::of(class), budget);
-            better = if other.contradicted < better.contradicted { other } else { better };
-            if better.contradicted == 0 {
-                break;
+
+    /// Turns that lead on.
+    fn turns(&self) -> &'static [Turn] {
+        Turn::of(if self.is_alone { Class::Plain } else { self.class })
+    }
+
+    /// Whether so little is unexplained of so many answers that it may have other reasons.
+    fn is_trifle(&self, fitted: &Fitted, answers: usize) -> bool {
+        !self.is_alone && fitted.contradicted * TRIFLE <= answers
+    }
+
+    /// Models, the best first, in which its rule explains more of these answers, within the budget of the search; also with
+    /// several things turned at once, where they are to be combined.
+    fn improved(
+        &self,
+        evidence: &Evidence,
+        search: &Search,
+        beam: Vec<Fitted>,
+        combined: Option<Combined>,
+        answers: &[&Answered],
+    ) -> Vec<Fitted> {
+        let (budget, scope) = (&search.budget, self.scope(search));
+        let OneSum { class, rule, .. } = *self;
+        let is_trifle = |fitted: &Fitted| self.is_trifle(fitted, answers.len());
+        let mut beam = search.scored(beam, answers);
+        let mut better = beam[0].clone();
+        if better.contradicted > 0 && !budget.is_spent() {
+            // Powers of two do not show everything about the sums above.
+            let turns = if is_trifle(&better) { &[Turn::Once] } else { self.turns() };
+            better = fit::improve_some(evidence, better, scope, answers, class, turns, budget);
+        }
+        if let Some(Combined { kinds, budget }) = combined
+            && !is_trifle(&better)
+            && !budget.is_spent()
+        {
+            // Single turns may have led astray.
+            let trial = Trial { rule, scope, answers, budget };
+            let turns = [Turn::Once, Turn::Jointly];
+            let at_first: &[Kind] =
+                if self.is_alone { &[Kind::Results, Kind::Apart] } else { &[Kind::Apart] };
+            let first = grid::improve(evidence, beam[0].clone(), trial, at_first, class, &turns);
+            let first = first.into_iter().next().filter(|first| first.contradicted < better.contradicted);
+            better = first.unwrap_or(better);
+            let (start, likely) = match better.contradicted * FEW <= answers.len() {
+                _ if self.is_alone => (&beam[0], &Kind::ALONE[..]),
+                true => (&better, &Kind::FEW_ANSWERS[..]),
+                false => (&beam[0], &Kind::ALL[..]),
+            };
+            let kinds = kinds.unwrap_or(likely);
+            for start in grid::improve(evidence, start.clone(), trial, kinds, class, &turns) {
+                let other = fit::improve_some(evidence, start, scope, answers, class, self.turns(), budget);
+                better = if other.contradicted < better.contradicted { other } else { better };
+                if better.contradicted == 0 {
+                    break;
+                }
             }
         }
+        if better.contradicted < beam[0].contradicted {
+            beam.insert(0, better);
+        }
+        // A few depend on more than they seem to.
+        if beam[0].contradicted > 0 && is_trifle(&beam[0]) {
+            return beam;
+        }
+        search.settle(beam, answers, class, PLATEAU)
     }
-    if better.contradicted < beam[0].contradicted {
-        beam.insert(0, better);
-    }
-    // A few depend on more than they seem to.
-    if beam[0].contradicted > 0 && is_trifle(&beam[0]) {
-        return beam;
-    }
-    search.settle(beam, answers, class, PLATEAU)
-}
-
-/// Whether so little is unexplained of so many answers that it may have other reasons.
-fn is_trifle(fitted: &Fitted, answers: usize) -> bool {
-    fitted.contradicted * TRIFLE <= answers
 }
 
 /// Answers that models may be held against where one rule leaves next to nothing unexplained.
@@ -168,6 +187,6 @@ fn last_resort(
     each: u64,
 ) -> Fitted {
     let budget = evidence.budget(if each < EACH_QUICKLY { each } else { TRIFLING });
-    let trial = Trial { rule, answers: about, budget: &budget };
+    let trial = Trial { rule, scope: Scope::All, answers: about, budget: &budget };
     grid::improve(evidence, start, trial, &Kind::FEW_ANSWERS, class, &[Turn::Once]).swap_remove(0)
 }
