@@ -54,7 +54,7 @@ fn about_a_half(
 ) -> Option<DotAdd> {
     let bits = fraction_bits.min(significand_bits(signature, large));
     let significand = if below(2, rng) == 0 { 1 << bits } else { 1 << bits | 1 };
-    let value = signed(significand, top - bits as i32, rng);
+    let value = Dyadic { negative: below(2, rng) == 1, significand, exponent: top - bits as i32 };
     // Of a power of two less something, the ulp is half as large.
     let half = top - fraction_bits as i32 - 1 - below(2, rng) as i32;
     let [is_more, is_below] = [(); 2].map(|()| below(2, rng) == 0);
@@ -107,10 +107,6 @@ fn longest(
 ) -> impl Iterator<Item = u32> {
     let most = significand_bits(signature, summand).max(1);
     (1..=1 + below(u64::from(most), rng) as u32).rev()
-}
-
-fn signed(significand: u64, exponent: i32, rng: &mut (impl Rng + ?Sized)) -> Dyadic {
-    Dyadic { negative: below(2, rng) == 1, significand, exponent }
 }
 
 #[cfg(test)]

@@ -220,7 +220,11 @@ impl Depths<'_> {
                     let values =
                         || children.iter().map(|&child| flows[child]).filter(|flow| flow.value != 0.0);
                     let is_written = children.iter().any(|&child| flows[child].is_written);
-                    let sum = Flow { value: values().map(|flow| flow.value).sum(), is_written, ..Flow::ZERO };
+                    let value = values().map(|flow| flow.value).sum();
+                    let meets = children.iter().any(|&child| flows[child].has_cancelled);
+                    let has_cancelled = value == 0.0 && (meets || values().next().is_some());
+                    meets_cancelled |= meets && values().next().is_some();
+                    let sum = Flow { value, is_written, has_cancelled, ..Flow::ZERO };
                     let is_near = |flow: Flow| {
                         flow.value == 0.0
                             || flow
@@ -230,14 +234,8 @@ impl Depths<'_> {
                     if id + 1 < nodes.len() && !(values().all(is_near) && is_near(sum)) {
                         return (usize::MAX, meets_cancelled);
                     }
-                    let has_cancelled = children.iter().any(|&child| flows[child].has_cancelled);
-                    meets_cancelled |= has_cancelled && values().next().is_some();
-                    let sum = Flow {
-                        has_cancelled: sum.value == 0.0 && (has_cancelled || values().next().is_some()),
-                        ..sum
-                    };
                     match (values().next(), values().count()) {
-                        (None, _) if !is_written => Flow { has_cancelled: sum.has_cancelled, ..Flow::ZERO },
+                        (None, _) if !is_written => Flow { has_cancelled, ..Flow::ZERO },
                         (Some(alone), 1) if !is_written && self.passes(id, alone) => alone,
                         _ => {
                             deepest = deepest.max(self.places[*rule]);

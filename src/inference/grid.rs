@@ -340,7 +340,7 @@ impl Combinations {
     /// Summands aligned as before, or not, with every rounding of the result to any number of bits of any format.
     fn results(signature: &Signature, model: &Model, rule: RuleId) -> Combinations {
         let own = &model.tree.rules[rule];
-        let formats = formats_of_results(signature, model, rule).into_iter();
+        let formats = knobs::of_results(signature, is_root(model, rule)).into_iter();
         let others = formats.flat_map(|format| {
             (0..=format.fraction_bits).flat_map(move |fraction_bits| to_bits(own, format, fraction_bits))
         });
@@ -559,19 +559,11 @@ fn is_root(model: &Model, rule: RuleId) -> bool {
     Scope::One { rule, and_from: RuleId::MAX }.has_root(model)
 }
 
-/// The formats that the result of a rule may be rounded to.
-fn formats_of_results(signature: &Signature, model: &Model, rule: RuleId) -> Vec<Format> {
-    match is_root(model, rule) {
-        true => vec![signature.d],
-        false => knobs::intermediate(signature),
-    }
-}
-
 /// Every rounding of the result of a rule to all bits of any format, or to as many as before, and a result that is not
 /// normalised.
 fn results(signature: &Signature, model: &Model, rule: RuleId) -> impl Iterator<Item = Normalised> {
     let own = &model.tree.rules[rule];
-    let formats = formats_of_results(signature, model, rule);
+    let formats = knobs::of_results(signature, is_root(model, rule));
     let as_before = match &own.normalised {
         Normalised::To(round) => round.fraction_bits,
         Normalised::No { .. } => u32::MAX,

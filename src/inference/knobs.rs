@@ -39,7 +39,7 @@ use products::{product_words, products};
 pub use products::{turn_product_exponents, turn_products};
 use rule::turn_rule;
 pub use rule::{
-    MOST_CARRY_BITS, MOST_DISTANCE, MOST_FRACTION_BITS, ORDINARY_FLOORS, aligned, intermediate,
+    MOST_CARRY_BITS, MOST_DISTANCE, MOST_FRACTION_BITS, ORDINARY_FLOORS, aligned, intermediate, of_results,
     open_exponents, zero_terms,
 };
 use scales::place_scales;

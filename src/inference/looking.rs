@@ -64,13 +64,17 @@ impl Looked {
     /// A look at rules that were found sum by sum.
     fn sum_by_sum(evidence: &Evidence, start: Model, effort: Effort) -> Looked {
         let fitted = nodewise::fit(evidence, &start, nodewise::Start::Guessed, effort);
+        Looked::summed(evidence, start, fitted, effort)
+    }
+
+    fn summed(evidence: &Evidence, start: Model, fitted: Fitted, effort: Effort) -> Looked {
         Looked { fitted, start, is_cut: false, summed: Some((evidence.answers.len(), effort)) }
     }
 
     /// A look at rules that were found from the last sum down, in a tree, for plain answers.
     pub fn descended(evidence: &Evidence, start: Model, found: &Model) -> Looked {
         let fitted = nodewise::fit(evidence, found, nodewise::Start::Known, Effort::Quick);
-        Looked { fitted, start, is_cut: false, summed: Some((evidence.answers.len(), Effort::Quick)) }
+        Looked::summed(evidence, start, fitted, Effort::Quick)
     }
 
     /// A look at rules that sums share, in a model with such rules over the tree of the start.

@@ -165,8 +165,7 @@ impl<'e> ByDepth<'e> {
     /// These answers, with how deep the sums are that each depends on, in a model whose sums follow rules in this order.
     fn new(evidence: &Evidence, (model, order): (&Model, &[RuleId]), answers: Vec<&'e Answered>) -> Self {
         let depths = Depths::new(model, order, depth::unchanged(evidence));
-        let depth_of = |answered: &'e Answered| (answered, depths.of(evidence.signature(), answered));
-        ByDepth(answers.into_par_iter().map(depth_of).collect())
+        ByDepth::by(answers, |answered| depths.of(evidence.signature(), answered))
     }
 
     /// The same, were there no signs of zeros.
@@ -176,10 +175,11 @@ impl<'e> ByDepth<'e> {
         answers: Vec<&'e Answered>,
     ) -> Self {
         let depths = Depths::new(model, order, depth::unchanged(evidence));
-        let depth_of = |answered: &'e Answered| {
-            (answered, depths.but_for_signs(evidence.signature(), &answered.question))
-        };
-        ByDepth(answers.into_par_iter().map(depth_of).collect())
+        ByDepth::by(answers, |answered| depths.but_for_signs(evidence.signature(), &answered.question))
+    }
+
+    fn by(answers: Vec<&'e Answered>, depth_of: impl Fn(&Answered) -> usize + Sync) -> Self {
+        ByDepth(answers.into_par_iter().map(|answered| (answered, depth_of(answered))).collect())
     }
 
     /// Those of these classes that depend on no deeper sum, with so many summands at most.

@@ -103,7 +103,7 @@ pub fn questions(
 }
 
 /// Questions with what they are to a model.
-fn with_inputs(signature: &Signature, questions: Vec<DotAdd>) -> Vec<(DotAdd, Inputs)> {
+pub fn with_inputs(signature: &Signature, questions: Vec<DotAdd>) -> Vec<(DotAdd, Inputs)> {
     let with_inputs = |question| {
         let inputs = evidence::inputs(signature, &question);
         (question, inputs)
@@ -128,6 +128,17 @@ pub fn later(signature: &Signature, edition: Edition, each: usize, seed: u64) ->
 /// Questions that are decoded at once.
 const AT_ONCE: usize = 1024;
 
+/// What a model makes of questions.
+pub fn answers(model: &Model, questions: &[(DotAdd, Inputs)]) -> Vec<u64> {
+    let answers = questions.par_chunks(AT_ONCE).flat_map_iter(|some| {
+        let inputs: Vec<&Inputs> = some.iter().map(|(_, inputs)| inputs).collect();
+        let mut answers = Vec::with_capacity(inputs.len());
+        Lockstep::new(model).expect("a fitted model can be executed").execute(&inputs, &mut answers);
+        answers
+    });
+    answers.collect()
+}
+
 /// Questions, and the values that a model has for each.
 pub struct Pool<'a> {
     /// The questions.
@@ -138,14 +149,7 @@ pub struct Pool<'a> {
 impl<'a> Pool<'a> {
     /// What the model makes of questions.
     pub fn new(model: &'a Model, questions: &'a [(DotAdd, Inputs)]) -> Pool<'a> {
-        let results = questions.par_chunks(AT_ONCE).flat_map_iter(|some| {
-            let inputs: Vec<&Inputs> = some.iter().map(|(_, inputs)| inputs).collect();
-            let mut results = Vec::with_capacity(inputs.len());
-            Lockstep::new(model).expect("a fitted model can be executed").execute(&inputs, &mut results);
-            results
-        });
-        let results: Vec<u64> = results.collect();
-        let asked = questions.iter().map(|(_, inputs)| inputs).zip(results);
+        let asked = questions.iter().map(|(_, inputs)| inputs).zip(answers(model, questions));
         Pool { questions, held: Held::of(model, asked) }
     }
 

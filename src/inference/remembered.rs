@@ -11,8 +11,7 @@ use super::budget::Budget;
 use super::evidence::{Answered, Class, Evidence};
 use super::fit::{self, Fitted, Turn};
 use super::grid::{self, Kind, Trial};
-use super::knobs;
-use super::knobs::Scope;
+use super::knobs::{self, Scope};
 
 /// Times that all sums are gone through.
 const TIMES: usize = 2;

@@ -283,10 +283,7 @@ fn anew(
     let is_shared = !outline.hardly_shares_rules();
     looked = match is_shared {
         true => looking::at_closer(starts, looked),
-        false => {
-            let looked = looking::recounted(evidence, looked);
-            descended(evidence, outline, looked, seed.wrapping_add(11 * TIME * DISPUTES), progress)?
-        }
+        false => descended(evidence, outline, looked, seed.wrapping_add(11 * TIME * DISPUTES), progress)?,
     };
     // Where next to nothing is left, the order is hardly wrong, and asking costs less than looking at others.
     if !looked[0].is_explained() && looked[0].is_all_but_explained(evidence) {
@@ -413,7 +410,6 @@ fn descended(
 ) -> Result<Vec<Looked>, DeviceError> {
     for start in looking::first_exchanged(&Starts { evidence, outline }) {
         if let Some(found) = nodewise::descent::descend(evidence, &start, seed, progress)? {
-            looked = looking::recounted(evidence, looked);
             looked.push(Looked::descended(evidence, start, &found.model));
         }
     }

@@ -7,7 +7,7 @@ use mmaprobe_model::tree::{Added, Alignment, Exponents, Far, Fused, Model, Node,
 use mmaprobe_model::{Rounding, Shared};
 use mmaprobe_probes::Signature;
 
-use super::rule::{MOST_DISTANCE, MOST_FRACTION_BITS, ZEROS, intermediate};
+use super::rule::{MOST_DISTANCE, MOST_FRACTION_BITS, ZEROS, of_results};
 use super::words::sum_words;
 use super::{Knob, Scope, Shape, Turned};
 
@@ -197,7 +197,7 @@ pub fn turn_kind(model: &Model, signature: &Signature, scope: Scope) -> Vec<Turn
         let is_root = Shape::of(model, rule).is_root;
         if let Added::Fused(fused) = &own.added {
             let kept = fused.alignment_of(1).fraction_bits;
-            for format in if is_root { vec![signature.d] } else { intermediate(signature) } {
+            for format in of_results(signature, is_root) {
                 let mut bits = vec![format.fraction_bits, kept.min(format.fraction_bits)];
                 bits.dedup();
                 for (fraction_bits, rounding) in

@@ -247,6 +247,11 @@ pub fn intermediate(signature: &Signature) -> Vec<Format> {
     formats
 }
 
+/// Formats that the result of a sum may be rounded to: that of the last one is the device's own.
+pub fn of_results(signature: &Signature, is_root: bool) -> Vec<Format> {
+    if is_root { vec![signature.d] } else { intermediate(signature) }
+}
+
 fn turn_rounding(
     round: RoundTo,
     shape: Shape,

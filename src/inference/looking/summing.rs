@@ -215,8 +215,7 @@ pub fn neighbouring_sums(
         for start in likely {
             let fitted = nodewise::fit(evidence, &start, nodewise::Start::Guessed, Effort::Quick);
             next.insert(last, fitted.model.clone());
-            let summed = Some((evidence.answers.len(), Effort::Quick));
-            looked.push(Looked { start, fitted, is_cut: false, summed });
+            looked.push(Looked::summed(evidence, start, fitted, Effort::Quick));
             if looked.last().is_some_and(|looked| looked.is_nearly_explained(evidence)) {
                 return recounted(evidence, looked);
             }

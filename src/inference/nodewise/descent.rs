@@ -132,7 +132,6 @@ impl Descent {
     fn rule(&mut self, evidence: &Evidence, place: usize, unruled: &[Fitted], time: u64) -> bool {
         let by_depth = self.by_depth(evidence);
         let about = by_depth.answers(CLASS, place, usize::MAX);
-        let by_summands = SUMMANDS.map(|summands| by_depth.answers(CLASS, place, summands));
         let mut search = Search::narrow(evidence, EACH_QUICKLY);
         search.scope = self.scope(place);
         let rule = self.order[place];
@@ -142,6 +141,7 @@ impl Descent {
             beam.truncate(PLATEAU);
         }
         if beam[0].contradicted > 0 {
+            let by_summands = SUMMANDS.map(|summands| by_depth.answers(CLASS, place, summands));
             let sum = OneSum {
                 class: CLASS,
                 rule,

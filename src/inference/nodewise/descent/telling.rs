@@ -4,7 +4,7 @@ use std::ops::RangeInclusive;
 
 use mmaprobe_model::Rounding;
 use mmaprobe_model::format::RoundTo;
-use mmaprobe_model::scalar::{Inputs, Lockstep};
+use mmaprobe_model::scalar::Inputs;
 use mmaprobe_model::tree::{Added, Model, Normalised, RuleId};
 use mmaprobe_probes::sums::Significands;
 use mmaprobe_probes::{DotAdd, Signature, losses, sums, ties, vary};
@@ -15,10 +15,10 @@ use rayon::prelude::*;
 use super::super::{meetings, sums as sums_of};
 use super::{CLASS, Descent};
 use crate::inference::depth::{self, Depths};
-use crate::inference::evidence::{self, Answered, Class, Evidence};
+use crate::inference::evidence::{Answered, Class, Evidence};
 use crate::inference::fit;
 use crate::inference::knobs::{self, Knob, Scope, Turned};
-use crate::inference::pool::Pool;
+use crate::inference::pool::{self, Pool};
 use crate::inference::standing::{self, Candidate};
 use crate::inference::ties as cuts;
 
@@ -47,44 +47,29 @@ pub(super) fn questions(evidence: &Evidence, descent: &Descent, place: usize, se
         Class::of(signature, question, answer) <= CLASS && depths.but_for_signs(signature, question) <= place
     };
     let about_it = |questions: Vec<DotAdd>| -> Vec<(DotAdd, Inputs)> {
-        let with_inputs = questions.into_iter().map(|question| {
-            let inputs = evidence::inputs(signature, &question);
-            (question, inputs)
-        });
-        let asked: Vec<(DotAdd, Inputs)> = with_inputs.collect();
-        let answers = answers(best, &asked);
+        let asked = pool::with_inputs(signature, questions);
+        let answers = pool::answers(best, &asked);
         let all = asked.into_iter().zip(answers);
         all.filter(|((question, _), d)| is_about(question, *d)).map(|(asked, _)| asked).collect()
     };
     let Some(tried) = tried(signature, best, rule, &within, &mut rng) else { return Vec::new() };
     let tried = about_it(tried);
-    let answers = descent.by_depth(evidence).answers(CLASS, place, usize::MAX);
-    let explained = fit::all_explained(best, &answers).expect("a fitted model can be executed");
-    let (right, wrong): (Vec<_>, Vec<_>) =
-        answers.iter().zip(explained).partition(|(_, explained)| *explained);
-    let [right, wrong] =
-        [right, wrong].map(|some| some.into_iter().map(|(a, _)| *a).collect::<Vec<&Answered>>());
-    let others = others(evidence, descent, (rule, descent.scope(place)), &right);
+    let mut answers = descent.by_depth(evidence).answers(CLASS, place, usize::MAX);
+    let contradicted = fit::front_load(best, &mut answers);
+    let (wrong, right) = answers.split_at(contradicted);
+    let others = others(evidence, descent, (rule, descent.scope(place)), right);
     let pool = Pool::new(best, &tried);
     let told: Vec<Vec<DotAdd>> = others.par_iter().map(|other| pool.differing(other, EACH)).collect();
     if wrong.is_empty() && told.iter().all(Vec::is_empty) {
         return Vec::new();
     }
-    let varied = fit::thinned(&wrong, VARIED)
+    let varied = fit::thinned(wrong, VARIED)
         .into_iter()
         .flat_map(|answered| std::iter::repeat_n(&answered.question, VARIATIONS))
         .map(|question| vary::varied(signature, question, &mut rng));
     let varied = about_it(varied.collect()).into_iter().map(|(question, _)| question);
     let any = tried.iter().take(ANY).map(|(question, _)| question.clone());
     varied.chain(any).chain(told.into_iter().flatten()).collect()
-}
-
-/// What a model makes of questions.
-fn answers(model: &Model, questions: &[(DotAdd, Inputs)]) -> Vec<u64> {
-    let inputs: Vec<&Inputs> = questions.iter().map(|(_, inputs)| inputs).collect();
-    let mut answers = Vec::with_capacity(inputs.len());
-    Lockstep::new(model).expect("a fitted model can be executed").execute(&inputs, &mut answers);
-    answers
 }
 
 /// Random questions about the sum that follows a rule: about few of its summands, and what it loses of each, or of two. None
@@ -140,7 +125,7 @@ fn others(
 /// any format, and with a result that is not normalised.
 fn other_results(signature: &Signature, model: &Model, (rule, is_root): (RuleId, bool)) -> Vec<Model> {
     let own = &model.tree.rules[rule];
-    let formats = if is_root { vec![signature.d] } else { knobs::intermediate(signature) };
+    let formats = knobs::of_results(signature, is_root);
     let rounded = formats.into_iter().flat_map(|format| {
         let to = move |rounding| Normalised::To(RoundTo { rounding, ..RoundTo::nearest_even(format) });
         Rounding::EVERY.into_iter().map(to)
